@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labelspace.data.synthetic import kernels
-from labelspace.data.synthetic.kernels import synthetic_features
+from labelspace.data.synthetic.kernels import DrawnLabels, Words, synthetic_features
 from labelspace.kernels.random_numbers import uniform_from_key
 
 N_FEATURES, TOPICS, SHARES = 300, (3, 20), (0.3, 0.3)
@@ -42,8 +42,9 @@ def features(first, rows, by_rank, weights):
     labels = LABELS[rows]
     y_indptr = np.cumsum([0, *map(len, labels)]).astype(np.int32)
     y_indices = np.concatenate(labels).astype(np.int32)
-    given = np.array(PLACES[rows], np.float32), np.array(LENGTHS[rows], np.int32), np.array(TOPICS), np.array(SHARES)
-    return synthetic_features(first, np.uint64(KEY), np.uint64(WORD_KEY), y_indptr, y_indices, *given, by_rank, weights)
+    places, lengths = np.array(PLACES[rows], np.float32), np.array(LENGTHS[rows], np.int32)
+    words = Words(np.uint64(WORD_KEY), by_rank, weights, np.array(SHARES), np.array(TOPICS))
+    return synthetic_features(first, np.uint64(KEY), DrawnLabels(y_indptr, y_indices, places, lengths), words)
 
 
 @pytest.fixture

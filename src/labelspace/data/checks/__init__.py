@@ -1,4 +1,4 @@
-"""What data say before they are learned from: each check is a question, with a reason and a remedy."""
+"""Checks of data before a model learns from them: each asks one thing, gives the reason, and a remedy."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ DEEP_CHECKS: Mapping[str, Check] = {
 
 @dataclass(frozen=True)
 class Report:
-    """What was found, worst first; the checks that found nothing; and those that could not be made, with the reason."""
+    """The findings, worst first; the checks that found nothing; and those that could not be made, with the reason."""
 
     findings: Sequence[Finding]
     passed: Sequence[str]
@@ -48,7 +48,7 @@ class Report:
 
 
 def selected(only: Iterable[str] = (), skip: Iterable[str] = (), names: Iterable[str] = CHECKS) -> list[str]:
-    """The names of the checks to make; an unknown one is an error.
+    """Return the names of the checks to make; raise ParameterError for an unknown name.
 
     >>> selected(only=["repeated_ids"])
     ['repeated_ids']
@@ -65,7 +65,7 @@ def selected(only: Iterable[str] = (), skip: Iterable[str] = (), names: Iterable
 
 
 def run_checks(documents: Documents, names: Iterable[str] = CHECKS) -> Report:
-    """Make these checks."""
+    """Make these checks and report what they find."""
     findings, passed, skipped = [], [], {}
     for name in names:
         find = CHECKS[name].find
@@ -82,7 +82,7 @@ def run_checks(documents: Documents, names: Iterable[str] = CHECKS) -> Report:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """By severity, then by the share that is concerned."""
+    """Sort findings by severity, then by the share of documents or labels that is concerned."""
     return sorted(
         findings,
         key=lambda finding: (SEVERITIES.index(finding.severity), -finding.found.count / max(finding.found.total, 1)),

@@ -11,20 +11,22 @@ if TYPE_CHECKING:
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 SEVERITIES = (HIGH, MEDIUM, LOW)
-RARE = {HIGH: 0.01, MEDIUM: 0.001, LOW: 0.0}  # share below which the severity is the next lower one
+# Share below which the severity is the next lower one: one leaked document of a thousand changes no figure. A larger
+# share hides real findings, a smaller one alarms about single documents.
+RARE = {HIGH: 0.01, MEDIUM: 0.001, LOW: 0.0}
 N_EXAMPLES = 3
 MAX_SHOWN = 70  # characters of a text
 
 
 @dataclass(frozen=True)
 class Example:
-    """One case: what it is, and where it is where that is known."""
+    """One case: its description, and the places in the files, if known."""
 
     what: str
     where: tuple[str, ...] = ()  # file:line
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the example as plain values."""
         return {"what": self.what, "where": list(self.where)}
 
 
@@ -40,7 +42,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Check:
-    """A question to the data: ``find`` answers it."""
+    """A check of the data; ``find`` makes it."""
 
     name: str
     severity: str
@@ -48,10 +50,10 @@ class Check:
     why: str
     remedy: str
     find: "Callable[[Documents], Found | None] | None" = None  # None where a model must be trained
-    fixed: bool = False  # whether ``clean`` mends it
+    fixed: bool = False  # whether ``clean`` fixes it
 
     def finding(self, found: Found, splits: Collection[str] = ("train", "dev", "test")) -> "Finding":
-        """What is reported of data that have these splits."""
+        """Return what to report of data that have these splits."""
         held_out, learned_from = (
             " and ".join(name for name in names if name in splits) for names in (("dev", "test"), ("train", "dev"))
         )
@@ -62,14 +64,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """A check that has found something."""
+    """A check that has found something, and how severe it is in these data."""
 
     check: Check
     found: Found
     severity: str
 
     def to_json(self, command: str) -> dict[str, Any]:
-        """As plain values; ``command`` is the one that mends what can be mended."""
+        """Return the finding as plain values; ``command`` is the command that fixes what can be fixed."""
         check, found = self.check, self.found
         return {
             "check": check.name,
@@ -86,7 +88,7 @@ class Finding:
 
 
 def shown(text: str, length: int = MAX_SHOWN) -> str:
-    r"""The start of a text on one line.
+    r"""Return the start of a text on one line.
 
     >>> shown("two\nlines"), shown("much too long", 8)
     ('two lines', 'much to…')
@@ -96,7 +98,7 @@ def shown(text: str, length: int = MAX_SHOWN) -> str:
 
 
 def shown_name(name: str, length: int = MAX_SHOWN) -> str:
-    """A label name on one line; of a long path the last steps.
+    """Return a label name on one line; of a long path, its last steps.
 
     >>> shown_name("food > bread > rye", 15)
     '… > bread > rye'

@@ -1,4 +1,4 @@
-"""Checks of single documents: empty, absurdly long, without labels, with absurdly many, of a wrong encoding."""
+"""Checks of single documents: empty, very long, without labels, with very many labels, in a wrong encoding."""
 
 from collections.abc import Callable
 
@@ -9,19 +9,22 @@ from labelspace.data.checks.documents import Documents
 from labelspace.data.text_repair import has_control, is_garbled
 from labelspace.types import Bools, Longs
 
-LONG_TIMES, LONG = 30, 50_000  # times the median, and characters or features
-MANY_TIMES, MANY = 10, 50  # times the median, and labels
+# A document is reported if it exceeds both a multiple of the median and an absolute size: only the multiple would report
+# ordinary documents among very short ones, only the absolute size every document of a collection of long texts.
+LONG_TIMES, LONG = 30, 50_000  # times the median; characters
+MANY_TIMES, MANY = 10, 50  # times the median; labels
+_SEARCHED = 100_000  # characters of a text in which the bad piece for an example is looked for
 
 
 def marked(documents: Documents, where: Bools, note: str = "") -> Found | None:
-    """The documents that are marked, the first of them as examples."""
+    """Report the marked documents; the first of them are the examples."""
     numbers = np.flatnonzero(where)
     examples = tuple(documents.example(number) for number in numbers[: documents.n_examples].tolist())
     return Found(len(numbers), len(documents), examples, note) if len(numbers) else None
 
 
 def largest(documents: Documents, sizes: Longs, times: int, least: int, unit: str) -> Found | None:
-    """The documents whose size is ``times`` the median and at least ``least``, the largest as examples."""
+    """Report documents that exceed ``times`` the median size and ``least``; the largest are the examples."""
     median = float(np.median(sizes)) if len(sizes) else 0.0
     numbers = np.flatnonzero(sizes > max(times * median, least))
     numbers = numbers[np.argsort(-sizes[numbers], kind="stable")]
@@ -33,12 +36,12 @@ def largest(documents: Documents, sizes: Longs, times: int, least: int, unit: st
 
 
 def find_empty(documents: Documents) -> Found | None:
-    """Documents without text, or without features."""
+    """Find documents without text, or without features."""
     return marked(documents, documents.empty)
 
 
 def find_long(documents: Documents) -> Found | None:
-    """Documents that are very much longer than the others."""
+    """Find documents that are very much longer than the others."""
     if documents.texts is None:
         return None
     sizes = np.array([len(text) for text in documents.texts], np.int64)
@@ -46,17 +49,17 @@ def find_long(documents: Documents) -> Found | None:
 
 
 def find_unlabeled(documents: Documents) -> Found | None:
-    """Documents without labels."""
+    """Find documents without labels."""
     return marked(documents, documents.Y.getnnz(axis=1) == 0)
 
 
 def find_many_labels(documents: Documents) -> Found | None:
-    """Documents with very many more labels than the others."""
+    """Find documents with very many more labels than the others."""
     return largest(documents, documents.Y.getnnz(axis=1).astype(np.int64), MANY_TIMES, MANY, "labels")
 
 
 def _in_texts_and_names(documents: Documents, is_bad: Callable[[str], bool]) -> Found | None:
-    """Texts and label names for which something holds."""
+    """Report the texts and label names that ``is_bad`` accepts."""
     texts, names = documents.texts or [], documents.labels.names
     numbers = [number for number, text in enumerate(texts) if is_bad(text)]
     bad_names = [name for name in names if is_bad(name)]
@@ -73,51 +76,72 @@ def _in_texts_and_names(documents: Documents, is_bad: Callable[[str], bool]) -> 
 
 
 def _around(text: str, is_bad: Callable[[str], bool]) -> str:
-    """A piece of the text that is bad by itself, or its beginning."""
-    words = text[:100_000].split(" ")
+    """Return a piece of the text that is bad by itself, else the beginning of the text."""
+    words = text[:_SEARCHED].split(" ")
     at = next((i for i, word in enumerate(words) if is_bad(word)), 0)
     return shown(" ".join(words[max(at - 3, 0) : at + 6]))
 
 
 def find_garbled(documents: Documents) -> Found | None:
-    """Texts and label names that were decoded by the wrong encoding."""
+    """Find texts and label names that were decoded by the wrong encoding."""
     return _in_texts_and_names(documents, is_garbled)
 
 
 def find_control(documents: Documents) -> Found | None:
-    """Texts and label names with control characters."""
+    """Find texts and label names with control characters."""
     return _in_texts_and_names(documents, has_control)
 
 
 CHECKS = (
     Check(
-        "empty_documents", MEDIUM, "documents are empty",
+        "empty_documents",
+        MEDIUM,
+        "documents are empty",
         "there is nothing to learn from or to tag; they only teach how frequent labels are",
-        "remove them, but for those of test", find_empty, fixed=True,
+        "remove them, but for those of test",
+        find_empty,
+        fixed=True,
     ),
     Check(
-        "documents_without_labels", MEDIUM, "documents have no label",
+        "documents_without_labels",
+        MEDIUM,
+        "documents have no label",
         "in training they say that no label fits, in a test they are left out",
-        "label them, or remove them if nobody looked at them", find_unlabeled,
+        "label them, or remove them if nobody looked at them",
+        find_unlabeled,
     ),
     Check(
-        "wrong_encoding", MEDIUM, "texts and label names have a wrong encoding",
+        "wrong_encoding",
+        MEDIUM,
+        "texts and label names have a wrong encoding",
         "the same word in two spellings counts as two words, and such names are shown to users",
-        "restore them where that is certain", find_garbled, fixed=True,
+        "restore them where that is certain",
+        find_garbled,
+        fixed=True,
     ),
     Check(
-        "control_characters", MEDIUM, "texts and label names have control characters",
+        "control_characters",
+        MEDIUM,
+        "texts and label names have control characters",
         "they split words and disturb terminals and parsers",
-        "remove them", find_control, fixed=True,
+        "remove them",
+        find_control,
+        fixed=True,
     ),
     Check(
-        "long_documents", LOW, "documents are absurdly long",
+        "long_documents",
+        LOW,
+        "documents are absurdly long",
         "they may be several documents in one, and take most of the time",
-        "look at them, split or cut them", find_long,
+        "look at them, split or cut them",
+        find_long,
     ),
     Check(
-        "documents_with_many_labels", LOW, "documents have absurdly many labels",
+        "documents_with_many_labels",
+        LOW,
+        "documents have absurdly many labels",
         "they are often lists of everything, and make unrelated labels occur together",
-        "look at them, and keep the labels that matter", find_many_labels,
+        "look at them, and keep the labels that matter",
+        find_many_labels,
     ),
-)  # fmt: skip
+)

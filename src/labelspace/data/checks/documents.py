@@ -15,12 +15,12 @@ from labelspace.data.source import Source, file_format, iter_records
 from labelspace.types import Bools, Columns, Csr, Dataset, LabelSpace, Longs
 
 TRAIN, DEV, TEST = "train", "dev", "test"
-SHOWN_LABELS = 4
+SHOWN_LABELS = 4  # names in an example: more do not fit on a line of a terminal
 
 
 @dataclass(frozen=True)
 class Documents:
-    """The splits of a source; the labels of each one are a prefix of the labels of the last."""
+    """The splits of a source; the labels of each split are a prefix of the labels of the last."""
 
     parts: Mapping[str, Dataset]  # train first
     paths: Mapping[str, Path] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Documents:
 
     @staticmethod
     def read(source: Source, n_examples: int = N_EXAMPLES) -> "Documents":
-        """All splits of a source; of a source that has labels only, no documents."""
+        """Read all splits of a source; a source that has only labels gives no documents."""
         if source.labels_only:
             labels = source.labels()
             nothing = Dataset(sp.csr_matrix((0, len(labels)), dtype=np.float32), labels, texts=[])
@@ -53,12 +53,12 @@ class Documents:
 
     @cached_property
     def counts(self) -> Longs:
-        """Training documents of each label. Shape (n_labels,)."""
+        """The number of training documents of each label. Shape (n_labels,)."""
         return np.bincount(self.train.Y.indices, minlength=len(self.labels)).astype(np.int64)
 
     @cached_property
     def starts(self) -> dict[str, int]:
-        """The number of the first document of each split, in all documents."""
+        """The number of the first document of each split, counted over all documents."""
         sizes = np.cumsum([0, *map(len, self.parts.values())])
         return dict(zip(self.parts, sizes.tolist(), strict=False))
 
@@ -72,12 +72,12 @@ class Documents:
 
     @property
     def n_learned_from(self) -> int:
-        """The documents of train and dev, which come first."""
+        """The number of documents of train and dev, which come first."""
         return self.starts.get(TEST, len(self))
 
     @cached_property
     def texts(self) -> Sequence[str] | None:
-        """The texts of all documents; None where a split has features in their place."""
+        """The texts of all documents; None if a split has features in their place."""
         texts = [part.texts for part in self.parts.values()]
         return [text for part in texts for text in part or ()] if all(part is not None for part in texts) else None
 
@@ -92,12 +92,12 @@ class Documents:
 
     @cached_property
     def empty(self) -> Bools:
-        """Whether each document has no text, or no features. Shape (n,)."""
+        """True for each document without text, or without features. Shape (n,)."""
         return np.concatenate([_is_empty(part) for part in self.parts.values()])
 
     @cached_property
     def first_same(self) -> Longs:
-        """The first document that is the same as each one, itself where there is none before it. Shape (n,)."""
+        """The first document that equals each one; itself if there is none before it. Shape (n,)."""
         X = [part.X for part in self.parts.values() if part.X is not None]
         if self.texts is None and len(X) < len(self.parts):  # texts in one split, features in another
             return np.arange(len(self), dtype=np.int64)
@@ -105,18 +105,18 @@ class Documents:
 
     @cached_property
     def neighbors(self) -> Neighbors | None:
-        """Near duplicates; None where there are no texts."""
+        """The near duplicates; None if there are no texts."""
         if self.texts is None:
             return None
         return near_duplicates(self.texts, self.first_same, self.part_of == 0)
 
     def split_row(self, number: int) -> tuple[str, int]:
-        """The split of a document, and its row there."""
+        """Return the split of a document, and its row there."""
         name = list(self.parts)[self.part_of[number]]
         return name, number - self.starts[name]
 
     def at(self, number: int) -> str:
-        """File and line of a document."""
+        """Return the file and line of a document."""
         name, row = self.split_row(number)
         if name not in self.paths:
             return f"{name}[{row}]"
@@ -129,22 +129,22 @@ class Documents:
         return _Lines(self.paths, self.columns)
 
     def example(self, *numbers: int, what: str | None = None) -> Example:
-        """Documents as an example; by default with the text of the last one."""
+        """Return documents as an example, by default with the text of the last one."""
         if what is None:
             what = self.label_names(numbers[-1]) if self.texts is None else shown(self.texts[numbers[-1]])
         return Example(what, tuple(map(self.at, numbers)))
 
     def label_names(self, number: int) -> str:
-        """The labels of a document, the first of them."""
+        """Return the names of the first labels of a document."""
         return self.names_of(self.labels_of(number)) or "no labels"
 
     def labels_of(self, number: int) -> list[int]:
-        """The labels of a document."""
+        """Return the labels of a document."""
         labels: list[int] = self.Y.indices[self.Y.indptr[number] : self.Y.indptr[number + 1]].tolist()
         return labels
 
     def names_of(self, labels: Sequence[int]) -> str:
-        """The names of some labels, of many the first."""
+        """Return the names of some labels; of many, the first."""
         names = [shown_name(self.labels.names[label], 40) for label in labels[:SHOWN_LABELS]]
         return ", ".join(names) + (", …" if len(labels) > SHOWN_LABELS else "")
 
@@ -156,7 +156,7 @@ def _is_empty(part: Dataset) -> Bools:
 
 
 class _Lines(dict[str, "array[int]"]):
-    """The line of each row of a CSV file, whose cells may have several lines: read again when asked for."""
+    """The line of each row of a CSV file, whose cells may have several lines: the file is read again when needed."""
 
     def __init__(self, paths: Mapping[str, Path], columns: Columns | None) -> None:
         super().__init__()

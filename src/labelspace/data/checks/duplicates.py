@@ -1,4 +1,4 @@
-"""Checks of documents beside each other: duplicates, the same text with other labels, what train shares with test."""
+"""Checks that compare documents: duplicates, one text with different labels, what train shares with test."""
 
 from collections import Counter
 from itertools import islice
@@ -11,7 +11,7 @@ from labelspace.types import Bools, Dataset, Doubles, Ints, Longs
 
 
 def first_in_split(documents: Documents) -> Longs:
-    """The first document of the same split that is the same as each one. Shape (n,)."""
+    """Return the first document of the same split that equals each one. Shape (n,)."""
     keys = documents.first_same * len(documents.parts) + documents.part_of
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     numbers: Longs = first[inverse].astype(np.int64)
@@ -19,13 +19,13 @@ def first_in_split(documents: Documents) -> Longs:
 
 
 def label_sets(documents: Documents, numbers: Longs) -> list[bytes]:
-    """The labels of documents, as something to compare."""
+    """Return the labels of documents as bytes that can be compared."""
     Y = documents.Y
     return [np.sort(Y.indices[Y.indptr[number] : Y.indptr[number + 1]]).tobytes() for number in numbers.tolist()]
 
 
 def repeated(documents: Documents) -> Bools:
-    """Which documents have the text and the labels of an earlier one of the same split. Shape (n,)."""
+    """Mark documents with the text and the labels of an earlier one of the same split. Shape (n,)."""
     first = first_in_split(documents)
     several = np.flatnonzero(np.bincount(first, minlength=len(first))[first] > 1)
     seen: set[tuple[int, bytes]] = set()
@@ -38,7 +38,7 @@ def repeated(documents: Documents) -> Bools:
 
 
 def find_duplicates(documents: Documents) -> Found | None:
-    """Documents of train and dev with the text and the labels of an earlier one."""
+    """Find documents of train and dev with the text and the labels of an earlier one."""
     numbers = np.flatnonzero(repeated(documents))
     return _pairs(
         documents, numbers[numbers < documents.n_learned_from], first_in_split(documents), documents.n_learned_from
@@ -46,7 +46,7 @@ def find_duplicates(documents: Documents) -> Found | None:
 
 
 def find_conflicts(documents: Documents) -> Found | None:
-    """Documents with the text of an earlier one and other labels."""
+    """Find documents with the text of an earlier one and different labels."""
     first = first_in_split(documents)
     numbers = np.flatnonzero(first != np.arange(len(first)))
     same = [a == b for a, b in zip(label_sets(documents, numbers), label_sets(documents, first[numbers]), strict=True)]
@@ -59,7 +59,7 @@ def find_conflicts(documents: Documents) -> Found | None:
 
 
 def _both_labels(documents: Documents, a: int, b: int) -> str:
-    """The text, and the labels that only one of two documents has."""
+    """Return the text, and the labels that only one of two documents has."""
     labels = documents.labels_of(a), documents.labels_of(b)
     only = [sorted(set(labels[i]) - set(labels[1 - i])) for i in (0, 1)]
     named = [
@@ -69,7 +69,7 @@ def _both_labels(documents: Documents, a: int, b: int) -> str:
 
 
 def _pairs(documents: Documents, numbers: Longs, other: Longs | Ints, total: int | None = None) -> Found | None:
-    """Documents, and for each one another that is (nearly) the same."""
+    """Report documents, each with another document that is (nearly) the same."""
     examples = tuple(
         documents.example(int(other[number]), number) for number in numbers[: documents.n_examples].tolist()
     )
@@ -77,7 +77,7 @@ def _pairs(documents: Documents, numbers: Longs, other: Longs | Ints, total: int
 
 
 def leaked(documents: Documents) -> Bools:
-    """Which documents are the same as one of a later split: train of dev and test, dev of test. Shape (n,)."""
+    """Mark documents that equal one of a later split: train of dev and test, dev of test. Shape (n,)."""
     last = np.zeros(len(documents), np.int64)
     np.maximum.at(last, documents.first_same, documents.part_of)
     found: Bools = last[documents.first_same] > documents.part_of
@@ -85,37 +85,37 @@ def leaked(documents: Documents) -> Bools:
 
 
 def find_leaks(documents: Documents) -> Found | None:
-    """Test and dev documents that are the same as a document of train, or of dev for test."""
+    """Find test and dev documents that equal a document of train, or test documents that equal one of dev."""
     first = documents.first_same
     numbers = np.flatnonzero(documents.part_of[first] < documents.part_of)
     return _pairs(documents, numbers, first, int((documents.part_of > 0).sum()))
 
 
 def find_near_duplicates(documents: Documents) -> Found | None:
-    """Training documents that are nearly the same as an earlier one."""
+    """Find training documents that are nearly the same as an earlier one."""
     near = documents.neighbors
     return None if near is None else _near_pairs(documents, near.within, near.similarity, len(documents.train))
 
 
 def find_near_leaks(documents: Documents) -> Found | None:
-    """Test and dev documents that are nearly the same as a document of train."""
+    """Find test and dev documents that are nearly the same as a document of train."""
     near, n_held_out = documents.neighbors, int((documents.part_of > 0).sum())
     return None if near is None else _near_pairs(documents, near.across, near.similarity, n_held_out)
 
 
 def _near_pairs(documents: Documents, other: Ints, similarity: Doubles, total: int) -> Found | None:
-    """Examples start with the least similar: who agrees with these agrees with all."""
+    """Report near duplicates, the least similar first: a reader who agrees with these agrees with all."""
     numbers = np.flatnonzero(other >= 0)
     return _pairs(documents, numbers[np.argsort(similarity[numbers], kind="stable")], other, total)
 
 
 def has_own_ids(part: Dataset) -> bool:
-    """Whether documents have ids, and not only the numbers of their rows, which stand for missing ones."""
+    """Return whether documents have ids of their own, not only the row numbers that stand for missing ids."""
     return part.ids is not None and any(id_ != str(row) for row, id_ in enumerate(part.ids))
 
 
 def find_repeated_ids(documents: Documents) -> Found | None:
-    """Documents with the id of an earlier one, of any split; numbers that stand for missing ids do not count."""
+    """Find documents with the id of an earlier one, of any split; row numbers for missing ids do not count."""
     ids: list[str | None] = []
     for part in documents.parts.values():
         ids += part.ids if part.ids is not None and has_own_ids(part) else [None] * len(part)
@@ -135,33 +135,53 @@ def find_repeated_ids(documents: Documents) -> Found | None:
 
 CHECKS = (
     Check(
-        "leaked_documents", HIGH, "{held_out} documents stand in an earlier split too",
+        "leaked_documents",
+        HIGH,
+        "{held_out} documents stand in an earlier split too",
         "the model has seen the answers, so the figures of the test are too good",
-        "remove them from train", find_leaks, fixed=True,
+        "remove them from train",
+        find_leaks,
+        fixed=True,
     ),
     Check(
-        "near_leaked_documents", MEDIUM, "{held_out} documents stand in an earlier split too, but for a few words",
+        "near_leaked_documents",
+        MEDIUM,
+        "{held_out} documents stand in an earlier split too, but for a few words",
         "the model has nearly seen the answers, so the figures of the test are too good for new texts",
-        "split so that versions of one document stay on one side", find_near_leaks,
+        "split so that versions of one document stay on one side",
+        find_near_leaks,
     ),
     Check(
-        "conflicting_labels", MEDIUM, "documents equal an earlier one and have other labels",
+        "conflicting_labels",
+        MEDIUM,
+        "documents equal an earlier one and have other labels",
         "a model cannot learn both; often each lacks labels of the other",
-        "decide which labels are right, or join them into one document", find_conflicts,
+        "decide which labels are right, or join them into one document",
+        find_conflicts,
     ),
     Check(
-        "duplicate_documents", MEDIUM, "{learned_from} documents equal an earlier one, labels too",
+        "duplicate_documents",
+        MEDIUM,
+        "{learned_from} documents equal an earlier one, labels too",
         "what is counted twice weighs twice, and held-out documents are not new",
-        "keep the first of each", find_duplicates, fixed=True,
+        "keep the first of each",
+        find_duplicates,
+        fixed=True,
     ),
     Check(
-        "near_duplicate_documents", LOW, "training documents equal an earlier one, but for a few words",
+        "near_duplicate_documents",
+        LOW,
+        "training documents equal an earlier one, but for a few words",
         "a random split would put versions of one document on both sides",
-        "keep versions of one document in one split; remove them where they are copies", find_near_duplicates,
+        "keep versions of one document in one split; remove them where they are copies",
+        find_near_duplicates,
     ),
     Check(
-        "repeated_ids", LOW, "documents have the id of another one",
+        "repeated_ids",
+        LOW,
+        "documents have the id of another one",
         "what is predicted cannot be matched by the id",
-        "give each document an id of its own", find_repeated_ids,
+        "give each document an id of its own",
+        find_repeated_ids,
     ),
-)  # fmt: skip
+)

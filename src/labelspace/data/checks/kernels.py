@@ -36,7 +36,10 @@ def _is_space(b: int) -> bool:
 
 @kernel()
 def shingle_hashes(text: Bytes, start: int, stop: int, width: int, out: Hashes) -> int:
-    """Write the hashes of the shingles of one document to ``out``, return their number; of few words all are one."""
+    """Write the hashes of the shingles of one document to ``out`` and return their number.
+
+    A document with fewer words than ``width`` has one shingle of all its words.
+    """
     n, h, inside = 0, FNV_SEED, False
     for pos in range(start, stop + 1):
         if pos < stop and _is_word(text[pos]):
@@ -57,7 +60,7 @@ def shingle_hashes(text: Bytes, start: int, stop: int, width: int, out: Hashes) 
 
 @kernel()
 def folded_hashes(text: Bytes, ends: Offsets) -> Hashes:
-    """The hash of each document, in which any white space is one space, and none at both ends."""
+    """Return the hash of each document; any white space counts as one space, and as none at both ends."""
     hashes = np.empty(ends.size, np.uint64)
     start = 0
     for doc in range(ends.size):
@@ -120,7 +123,7 @@ def _agreeing(signatures: Signatures, a: int, b: int) -> int:
 def compare_in_band(
     order: Offsets, keys: Hashes, is_query: Flags, is_target: Flags, signatures: Signatures, best: Ids, agreement: Ids
 ) -> None:
-    """Step 5, for one band: the best target of each query so far, and the number of bins in which they agree.
+    """Update the best target of each query, and the number of bins in which they agree, from one band (step 5).
 
     ``order`` has the documents by their keys in this band, those of one key in the order of their numbers. A target is
     a document with a smaller number.
@@ -142,7 +145,7 @@ def compare_in_band(
 
 @kernel()
 def shingle_similarities(text: Bytes, ends: Offsets, width: int) -> npt.NDArray[np.float64]:
-    """The Jaccard similarity of documents 0 and 1, 2 and 3, ...: of their sets of shingles."""
+    """Return the Jaccard similarity of the shingle sets of documents 0 and 1, 2 and 3, ..."""
     n_pairs = ends.size // 2
     out = np.zeros(n_pairs, np.float64)
     for pair in range(n_pairs):

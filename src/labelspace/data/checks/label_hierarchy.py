@@ -1,4 +1,4 @@
-"""Checks of the hierarchy; the reader refuses cycles, names that are malformed, and too many levels."""
+"""Checks of the hierarchy; the reader refuses cycles, malformed names and too many levels."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from labelspace.types import Csr, Hierarchy, Ints, Longs, check_ancestors, rows_
 
 
 def redundant_edges(hierarchy: Hierarchy) -> Ints:
-    """Edges (child, parent) where the parent is an ancestor of another parent too. Shape (n, 2)."""
+    """Return the edges (child, parent) whose parent is an ancestor of another parent too. Shape (n, 2)."""
     if np.diff(hierarchy.parents.indptr).max(initial=0) < 2:
         return np.zeros((0, 2), np.int32)
     farther = hierarchy.parents @ hierarchy.ancestors
@@ -18,7 +18,7 @@ def redundant_edges(hierarchy: Hierarchy) -> Ints:
 
 
 def find_redundant_edges(documents: Documents) -> Found | None:
-    """Edges that the others imply."""
+    """Find edges that the others imply."""
     hierarchy = documents.labels.hierarchy
     edges = np.zeros((0, 2), np.int32) if hierarchy is None else redundant_edges(hierarchy)
     return _edges(documents, edges, 0 if hierarchy is None else hierarchy.parents.nnz)
@@ -34,7 +34,7 @@ def _edges(documents: Documents, edges: Ints, total: int) -> Found | None:
 
 
 def find_several_roots(documents: Documents) -> Found | None:
-    """Labels below more than one root."""
+    """Find labels below more than one root."""
     hierarchy = documents.labels.hierarchy
     if hierarchy is None or np.diff(hierarchy.parents.indptr).max(initial=0) < 2:
         return None
@@ -44,7 +44,7 @@ def find_several_roots(documents: Documents) -> Found | None:
 
 
 def find_single_children(documents: Documents) -> Found | None:
-    """Labels with one child, of which no document tells them apart."""
+    """Find only children that no document tells from their parents."""
     hierarchy = documents.labels.hierarchy
     if hierarchy is None or not len(documents.train):
         return None
@@ -58,14 +58,14 @@ def find_single_children(documents: Documents) -> Found | None:
 
 
 def find_uneven_ancestors(documents: Documents) -> Found | None:
-    """Documents that lack parents of their labels where most have them, or have some where most have none."""
+    """Find documents that lack parents of their labels where most have them, or have some where most have none."""
     hierarchy, Y = documents.labels.hierarchy, documents.Y
     if hierarchy is None or not Y.nnz:
         return None
     with_parents, n_with_one = parents_present(hierarchy, Y)
     lacks, has = n_with_one < with_parents, n_with_one > 0
     n = int((with_parents > 0).sum())
-    mostly_complete = 2 * lacks.sum() <= n
+    mostly_complete = 2 * lacks.sum() <= n  # the habit of the majority is taken as the rule
     numbers = np.flatnonzero(lacks if mostly_complete else has)
     examples = tuple(
         documents.example(number, what=documents.label_names(number))
@@ -78,7 +78,7 @@ def find_uneven_ancestors(documents: Documents) -> Found | None:
 
 
 def parents_present(hierarchy: Hierarchy, Y: Csr) -> tuple[Longs, Longs]:
-    """Of each document: its labels that have parents, and those of them of which it has a parent too. Shape (n,)."""
+    """Count the labels of each document that have parents, and those whose parent it has too. Shape (n,) each."""
     n, n_labels = Y.shape
     n_parents = np.diff(hierarchy.parents.indptr).astype(np.int64)[Y.indices]
     check_ancestors(int(n_parents.sum()), Y.nnz)
@@ -94,23 +94,36 @@ def parents_present(hierarchy: Hierarchy, Y: Csr) -> tuple[Longs, Longs]:
 
 CHECKS = (
     Check(
-        "uneven_ancestors", LOW, "documents treat ancestors of their labels unlike most others",
+        "uneven_ancestors",
+        LOW,
+        "documents treat ancestors of their labels unlike most others",
         "whether a document has a parent label is then a matter of habit, which no model can learn",
-        "add the ancestors to all documents, or keep the most specific labels", find_uneven_ancestors,
+        "add the ancestors to all documents, or keep the most specific labels",
+        find_uneven_ancestors,
     ),
     Check(
-        "redundant_edges", LOW, "edges of the hierarchy are implied by others",
+        "redundant_edges",
+        LOW,
+        "edges of the hierarchy are implied by others",
         "a parent that is a grandparent too says nothing more, and disturbs levels and paths",
-        "remove them", find_redundant_edges, fixed=True,
+        "remove them",
+        find_redundant_edges,
+        fixed=True,
     ),
     Check(
-        "several_roots", LOW, "labels lie below several roots of the hierarchy",
+        "several_roots",
+        LOW,
+        "labels lie below several roots of the hierarchy",
         "right for some vocabularies; in a category tree one of the parents is wrong",
-        "look at their parents in hierarchy.tsv", find_several_roots,
+        "look at their parents in hierarchy.tsv",
+        find_several_roots,
     ),
     Check(
-        "single_children", LOW, "labels are the only child of a label that no document has without them",
+        "single_children",
+        LOW,
+        "labels are the only child of a label that no document has without them",
         "parent and child mean the same here, so one of them can go",
-        "merge the two, or leave it if more children will come", find_single_children,
+        "merge the two, or leave it if more children will come",
+        find_single_children,
     ),
-)  # fmt: skip
+)

@@ -14,21 +14,23 @@ from labelspace.data.checks.base import LOW, MEDIUM, Check, Example, Found, show
 from labelspace.data.checks.documents import Documents
 from labelspace.types import PATH_SEPARATOR
 
-MAX_LENGTH = 64  # characters of a name that may be mistyped: there are as many deletions
-MIN_LENGTH = 8  # letters of a word that may be mistyped
-TIMES = 20  # as often the right spelling is used
+# Characters of a name that may be mistyped: each name is stored once per character that may be missing, so that longer
+# names need memory.
+MAX_LENGTH = 64
+MIN_LENGTH = 8  # letters of a word that may be mistyped: of shorter words, many are one letter apart and both right
+TIMES = 20  # how much more often the right spelling is used: two labels used about as often are both meant
 
 _WORDS = re.compile(r"[^\W\d_]+")
 _ACCENTED = re.compile("([a-z])[\u0300-\u036f]+")
 _SEPARATOR = re.compile(
     r"[\s!\"&()/:;?\[\\\]^_`{|}~¡¿«»·\u2010-\u2027]"
-    r"|(?<!\d)[.,]|[.,](?!\d)"  # but 1.5 is not 15
-    r"|(?<=\w)-|-(?!\d)"  # nor -1 the same as 1
+    r"|(?<!\d)[.,]|[.,](?!\d)"  # 1.5 stays, so that it is not 15
+    r"|(?<=\w)-|-(?!\d)"  # -1 stays, so that it is not 1
 )
 
 
 def singular(word: str) -> str:
-    """A word without a plural ending, by English rules; the same for both numbers is enough.
+    """Return a word without a plural ending by English rules; it matters only that both numbers give one word.
 
     >>> [singular(word) for word in ("cherries", "boxes", "eggs", "glass", "gas", "analysis")]
     ['cherry', 'box', 'egg', 'glass', 'gas', 'analysis']
@@ -43,7 +45,7 @@ def singular(word: str) -> str:
 
 
 def folded_name(name: str) -> str:
-    """What spellings of one name have in common; empty where nothing is left.
+    """Return what the spellings of one name have in common; empty if nothing is left.
 
     >>> folded_name("T-Shirt"), folded_name("t shirts"), folded_name("Crème brûlée"), folded_name("food > Eggs")
     ('tshirt', 'tshirt', 'cremebrulee', 'food > egg')
@@ -63,9 +65,9 @@ def folded_name(name: str) -> str:
 
 
 def spellings(documents: Documents) -> list[list[int]]:
-    """Labels that are spellings of one name, most frequent first; in a table, only within a column.
+    """Return labels that are spellings of one name, most frequent first; in a table, only within a column.
 
-    Where a label and its parent are among them, they are different, however they are spelled.
+    If a label and its parent are among them, they differ in meaning, however they are spelled.
     """
     columns, labels, groups = documents.columns, documents.labels, dict[tuple[int, str], list[int]]()
     for label, name in enumerate(labels.names):
@@ -85,7 +87,7 @@ def spellings(documents: Documents) -> list[list[int]]:
 
 
 def find_spellings(documents: Documents) -> Found | None:
-    """Labels that are another spelling of a more frequent one."""
+    """Find labels that are another spelling of a more frequent one."""
     if not documents.labels.are_named:
         return None
     groups = sorted(spellings(documents), key=lambda labels: -int(documents.counts[labels[1:]].sum()))
@@ -101,14 +103,14 @@ def _with_counts(documents: Documents, labels: Sequence[int]) -> str:
 
 
 def deletions(name: str) -> Iterator[str]:
-    """The name, and all names with one character less."""
+    """Return the name, and all names with one character less."""
     yield name
     for at in range(len(name)):
         yield name[:at] + name[at + 1 :]
 
 
 def one_letter_apart(a: str, b: str) -> bool:
-    """Whether two names differ in one letter that is too much, missing, another or swapped, in a long word.
+    """Return whether two names differ in one letter of a long word: one added, missing, replaced or swapped.
 
     >>> one_letter_apart("restaurant guide", "restuarant guide"), one_letter_apart("vitamin a", "vitamin b")
     (True, False)
@@ -129,7 +131,7 @@ def one_letter_apart(a: str, b: str) -> bool:
 
 
 def find_mistyped(documents: Documents) -> Found | None:
-    """Rare labels that differ in one letter from a much more frequent one."""
+    """Find rare labels that differ in one letter from a much more frequent one."""
     if not documents.labels.are_named:
         return None
     pairs = list(mistyped(documents))
@@ -138,7 +140,7 @@ def find_mistyped(documents: Documents) -> Found | None:
 
 
 def mistyped(documents: Documents) -> Iterator[tuple[int, int]]:
-    """Pairs of a rare label and a frequent one, which differ in one letter."""
+    """Return pairs of a rare label and a frequent one that differ in one letter."""
     columns, names, counts = documents.columns, documents.labels.names, documents.counts
     short = {
         label: name.casefold()
@@ -163,13 +165,20 @@ def mistyped(documents: Documents) -> Iterator[tuple[int, int]]:
 
 CHECKS = (
     Check(
-        "near_duplicate_labels", MEDIUM, "labels look like another spelling of a more frequent one",
+        "near_duplicate_labels",
+        MEDIUM,
+        "labels look like another spelling of a more frequent one",
         "their documents are split among spellings, and each spelling counts as a miss of the other",
-        "merge them into the most frequent spelling", find_spellings, fixed=True,
+        "merge them into the most frequent spelling",
+        find_spellings,
+        fixed=True,
     ),
     Check(
-        "mistyped_labels", LOW, "rare labels differ in one letter from a frequent one",
+        "mistyped_labels",
+        LOW,
+        "rare labels differ in one letter from a frequent one",
         "a typing error makes a label that cannot be learned",
-        "look at them, and rename those that are mistyped", find_mistyped,
+        "look at them, and rename those that are mistyped",
+        find_mistyped,
     ),
-)  # fmt: skip
+)

@@ -1,4 +1,4 @@
-"""Checks of how labels are used: not at all, once, only in test, or by one document each, as ids are."""
+"""Checks of how labels are used: not at all, once, only in test, or by one document each as ids are."""
 
 import numpy as np
 
@@ -6,19 +6,21 @@ from labelspace.data.checks.base import HIGH, LOW, MEDIUM, Check, Example, Found
 from labelspace.data.checks.documents import Documents
 from labelspace.types import Bools, Longs
 
-ID_LIKE = 0.8  # share of the documents with a label that no other document has
-MIN_DOCUMENTS = 20  # of fewer it says nothing
+# Share of the documents that have a label of their own, from which labels are ids: some ids repeat by mistake, and a
+# smaller share would report vocabularies with a long tail.
+ID_LIKE = 0.8
+MIN_DOCUMENTS = 20  # among fewer documents, labels are unique by chance
 
 
 def examples_of(documents: Documents, labels: Longs) -> tuple[Example, ...]:
-    """The names of labels."""
+    """Return the names of the first labels as examples."""
     return tuple(
         Example(shown_name(documents.labels.names[label])) for label in labels[: documents.n_examples].tolist()
     )
 
 
 def used_below(documents: Documents) -> Bools:
-    """Which labels a document of any split has, or has below them in the hierarchy. Shape (n_labels,)."""
+    """Mark labels that a document of any split has, or has below them in the hierarchy. Shape (n_labels,)."""
     used = np.bincount(documents.Y.indices, minlength=len(documents.labels)) > 0
     hierarchy = documents.labels.hierarchy
     if hierarchy is None:
@@ -33,7 +35,7 @@ def used_below(documents: Documents) -> Bools:
 
 
 def find_unused(documents: Documents) -> Found | None:
-    """Labels that no document has, nor any below them."""
+    """Find labels that no document has, nor any label below them."""
     if not len(documents):
         return None
     labels = np.flatnonzero(~used_below(documents))
@@ -41,14 +43,14 @@ def find_unused(documents: Documents) -> Found | None:
 
 
 def find_single(documents: Documents) -> Found | None:
-    """Labels with one training document."""
+    """Find labels with one training document."""
     labels = np.flatnonzero(documents.counts == 1)
     used = int((documents.counts > 0).sum())
     return Found(len(labels), used, examples_of(documents, labels)) if len(labels) else None
 
 
 def find_unseen(documents: Documents) -> Found | None:
-    """Labels that only dev and test documents have."""
+    """Find labels that only dev and test documents have."""
     elsewhere = np.bincount(documents.Y.indices, minlength=len(documents.labels)) - documents.counts
     labels = np.flatnonzero((elsewhere > 0) & (documents.counts == 0))
     if not len(labels):
@@ -60,7 +62,7 @@ def find_unseen(documents: Documents) -> Found | None:
 
 
 def find_id_like(documents: Documents) -> Found | None:
-    """Labels of one document each, in a column or in all, where most documents have one."""
+    """Find labels of one document each, in a column or in all, if most documents have one."""
     Y, names = documents.train.Y, documents.labels.names
     columns = {"": np.ones(len(names), bool)}
     if documents.columns is not None:
@@ -81,23 +83,35 @@ def find_id_like(documents: Documents) -> Found | None:
 
 CHECKS = (
     Check(
-        "id_like_labels", HIGH, "labels belong to one document each, as ids do",
+        "id_like_labels",
+        HIGH,
+        "labels belong to one document each, as ids do",
         "what only one document has cannot be learned",
-        "leave this column or field out of the labels", find_id_like,
+        "leave this column or field out of the labels",
+        find_id_like,
     ),
     Check(
-        "unseen_labels", MEDIUM, "labels of {held_out} documents have no training document",
+        "unseen_labels",
+        MEDIUM,
+        "labels of {held_out} documents have no training document",
         "no method but those that read label names can find them, so they count as missed",
-        "add training documents for them, or split so that every label is in train", find_unseen,
+        "add training documents for them, or split so that every label is in train",
+        find_unseen,
     ),
     Check(
-        "single_document_labels", LOW, "labels have one training document",
+        "single_document_labels",
+        LOW,
+        "labels have one training document",
         "one document says little of what a label means",
-        "add documents, give synonyms in labels.jsonl, or merge rare labels", find_single,
+        "add documents, give synonyms in labels.jsonl, or merge rare labels",
+        find_single,
     ),
     Check(
-        "unused_labels", LOW, "labels have no document, nor has any label below them",
+        "unused_labels",
+        LOW,
+        "labels have no document, nor has any label below them",
         "only methods that read label names can suggest them",
-        "remove them from labels.jsonl and hierarchy.tsv, or add documents", find_unused,
+        "remove them from labels.jsonl and hierarchy.tsv, or add documents",
+        find_unused,
     ),
-)  # fmt: skip
+)

@@ -1,4 +1,13 @@
-"""Which documents are the same: equal texts but for white space and case, or equal rows of features."""
+"""Documents that are the same, and documents that are nearly the same.
+
+Texts are the same if they are equal but for white space and case; features, if the rows are equal. Near duplicates
+share most of their word triples; MinHash and LSH find them, and an exact comparison confirms them:
+
+1. Make a signature of ``N_BINS`` numbers of each text; see ``kernels``.
+2. In each of ``N_BANDS`` bands, documents with equal numbers are candidates: those with a Jaccard similarity of 0.8 are
+   found with a chance of 0.99, of 0.9 with one of 0.9999.
+3. Keep the candidate whose signature agrees most, and compare the sets of word triples of the two.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,11 +27,11 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tokenize import Bytes, Offsets
 from labelspace.types import Bools, Csr, Doubles, Ints, Longs
 
-BLOCK = 2**20  # characters encoded at a time, about
+BLOCK = 2**20  # characters encoded at a time, about: fewer cost calls, more cost memory in each thread
 
 
 def fold(text: str) -> str:
-    r"""A text without differences of white space and case.
+    r"""Return a text without differences of white space and case.
 
     >>> fold(" Bake\n BREAD ")
     'bake bread'
@@ -31,14 +40,14 @@ def fold(text: str) -> str:
 
 
 def encode(texts: Sequence[str]) -> tuple[Bytes, Offsets]:
-    """The texts in lower case as UTF-8, one after the other, and where each ends."""
+    """Return the texts in lower case as UTF-8, one after the other, and where each ends."""
     parts = [text.encode() if text.isascii() else text.lower().encode("utf-8", "surrogatepass") for text in texts]
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
     return np.frombuffer(bytearray().join(parts).lower(), np.uint8), ends
 
 
 def text_blocks(sizes: Iterable[int]) -> list[tuple[int, int]]:
-    """Spans of texts of these sizes, each of about ``BLOCK`` characters or one text.
+    """Return spans of texts of these sizes, each of about ``BLOCK`` characters or one text.
 
     >>> text_blocks([5, 5, 2**20, 5])
     [(0, 2), (2, 4)]
@@ -50,7 +59,7 @@ def text_blocks(sizes: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def same_documents(texts: Sequence[str] | None, X: Sequence[Csr], empty: Bools) -> Longs:
-    """The number of the first document that is the same as each one; an empty one is only the same as itself."""
+    """Return the first document that equals each one; an empty document equals only itself."""
     first = np.arange(len(empty), dtype=np.int64)
     if texts is None:
         hashes = np.zeros(len(empty), np.uint64)
@@ -76,7 +85,7 @@ def _text_hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
 
 
 def _groups(hashes: npt.NDArray[np.uint64], empty: Bools) -> Iterator[Longs]:
-    """The documents of each hash that several have, in order."""
+    """Return the documents of each hash that several have, in order."""
     numbers = np.flatnonzero(~empty)
     order = numbers[np.argsort(hashes[numbers], kind="stable")]
     starts = np.flatnonzero(np.diff(hashes[order], prepend=hashes[order[:1]] + np.uint64(1)))
@@ -85,17 +94,18 @@ def _groups(hashes: npt.NDArray[np.uint64], empty: Bools) -> Iterator[Longs]:
         yield order[start : start + size]
 
 
-WIDTH = 3  # words of a shingle
-ROWS, N_BANDS = 6, 16
+WIDTH = 3  # words of a shingle: single words are shared by texts of one topic, longer shingles miss small changes
+ROWS, N_BANDS = 6, 16  # bins of a band: more bins let fewer wrong candidates pass, more bands miss fewer right ones
 N_BINS = ROWS * N_BANDS
 SIMILAR = 0.8  # Jaccard similarity of near duplicates
-LIKELY = 0.6  # share of equal bins from which two documents are compared
+# Share of equal bins from which two documents are compared exactly: below SIMILAR, as the share is only an estimate.
+LIKELY = 0.6
 MIN_SHINGLES = 3  # five words: of fewer, two that differ in one word are no duplicates
 
 
 @dataclass(frozen=True)
 class Neighbors:
-    """For each document a training document that is nearly the same, or -1, and how similar they are. Shape (n,)."""
+    """For each document a training document that is nearly the same, or -1, and their similarity. Shape (n,)."""
 
     within: Ints  # for training documents: an earlier one
     across: Ints  # for dev and test documents
@@ -103,7 +113,7 @@ class Neighbors:
 
 
 def near_duplicates(texts: Sequence[str], first_same: Longs, in_train: Bools) -> Neighbors:
-    """Near duplicates of documents that are not the same as an earlier one."""
+    """Find near duplicates of documents that do not equal an earlier one."""
     signatures, sizes = _signatures(texts)
     considered = (first_same == np.arange(len(texts))) & (sizes >= MIN_SHINGLES)
     queries, n = np.flatnonzero(considered), len(texts)
@@ -132,7 +142,7 @@ def _signatures(texts: Sequence[str]) -> tuple[Signatures, Ints]:
 
 
 def _band_keys(rows: Signatures) -> npt.NDArray[np.uint64]:
-    """One number for the numbers of a band: the first four as they are, the others mixed in."""
+    """Return one number for the numbers of a band: the first four as they are, the others mixed in."""
     keys = np.zeros(len(rows), np.uint64)
     for column in rows.T:
         keys = (keys ^ column) * np.uint64(0x9E3779B97F4A7C15)
@@ -141,7 +151,7 @@ def _band_keys(rows: Signatures) -> npt.NDArray[np.uint64]:
 
 
 def _similarities(texts: Sequence[str], best: Ints) -> Doubles:
-    """The Jaccard similarity of each document and its candidate, 0 where there is none."""
+    """Return the Jaccard similarity of each document and its candidate, 0 without a candidate."""
     similarity, numbers = np.zeros(len(texts)), np.flatnonzero(best >= 0)
     paired = [texts[number] for query in numbers.tolist() for number in (query, best[query])]
     blocks = text_blocks(len(a) + len(b) for a, b in zip(paired[::2], paired[1::2], strict=True))

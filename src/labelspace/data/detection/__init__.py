@@ -1,1 +1,1 @@
-"""What a file is, from its name and its first rows: encoding, delimiter, columns, label separator."""
+"""Detection of what a file is, from its name and its first rows: encoding, delimiter, columns, label separator."""

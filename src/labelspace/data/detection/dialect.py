@@ -1,7 +1,7 @@
-r"""The delimiter and the quotes of a CSV file, from its first rows.
+r"""The delimiter and the quotes of a CSV file, detected from its first rows.
 
-The dialect is the one in which the most of the first rows have as many cells as the header. Of equal ones, that with
-the most cells is taken, and then the first of comma, semicolon, tab and pipe.
+The dialect is the one in which most of the first rows have as many cells as the header. Of equal ones, the one with the
+most cells is taken, and then the first of comma, semicolon, tab and pipe.
 """
 
 import csv
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 DELIMITERS = (",", ";", "\t", "|")
-HEAD_ROWS = 200
+HEAD_ROWS = 200  # a head of fewer lines is a whole file, so that an unclosed quote in it is an error of the dialect
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
 
 
@@ -23,13 +23,17 @@ class Dialect:
     escape: str | None = None  # None where a quote in a quoted cell is doubled
 
     def reader(self, lines: Iterable[str], strict: bool = True) -> Any:  # noqa: ANN401 - csv has no type for it
-        """A reader of the cells of lines; ``strict``: else an unclosed quote would swallow the rest of a file."""
+        """Return a reader of the cells of lines; unless ``strict``, an unclosed quote swallows the rest of a file."""
         if self.quote is None:
             return csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE, strict=strict)
         return csv.reader(
-            lines, delimiter=self.delimiter, quotechar=self.quote, escapechar=self.escape,
-            doublequote=self.escape is None, strict=strict,
-        )  # fmt: skip
+            lines,
+            delimiter=self.delimiter,
+            quotechar=self.quote,
+            escapechar=self.escape,
+            doublequote=self.escape is None,
+            strict=strict,
+        )
 
     def __str__(self) -> str:
         parts = [f"{NAMES.get(self.delimiter, repr(self.delimiter))}-separated"]
@@ -43,7 +47,7 @@ class Dialect:
 
 
 def detect_dialect(head: Sequence[str], delimiter: str | None = None) -> Dialect:
-    r"""The dialect of the first lines of a file; ``delimiter`` where it is known.
+    r"""Detect the dialect of the first lines of a file; ``delimiter`` is given if it is known.
 
     >>> detect_dialect(["title;tags\n", "Bread, rye;a,b\n"]).delimiter
     ';'
@@ -60,7 +64,10 @@ def detect_dialect(head: Sequence[str], delimiter: str | None = None) -> Dialect
 
 
 def _quotes(delimiter: str, head: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
-    """The quotes and escapes that the first lines may have; only between tabs, where they are not needed, none."""
+    """Return the quotes and escapes that the first lines may have.
+
+    Only a tab is tried without quotes: cells that may hold the other delimiters need them.
+    """
     yield '"', None
     if any('\\"' in line for line in head):
         yield '"', "\\"
@@ -71,7 +78,7 @@ def _quotes(delimiter: str, head: Sequence[str]) -> Iterator[tuple[str | None, s
 
 
 def _fit(dialect: Dialect, head: Sequence[str]) -> tuple[float, int]:
-    """The share of rows with as many cells as the header, and that number; 0 where the rows cannot be read."""
+    """Return the share of rows with as many cells as the header, and that number; 0 if the rows cannot be read."""
     rows = list(_rows(dialect, head))
     if not rows:
         return 0.0, 0

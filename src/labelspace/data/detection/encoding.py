@@ -1,4 +1,4 @@
-"""The encoding of a text file: UTF-8, UTF-16, UTF-32, or Windows-1252 and Latin-1 for what is Western and not UTF-8."""
+"""The encoding of a text file: UTF-8, UTF-16, UTF-32; or Windows-1252 and Latin-1 for Western text."""
 
 import codecs
 from pathlib import Path
@@ -9,19 +9,27 @@ from labelspace.errors import DataError
 
 WINDOWS_1252 = "windows-1252"
 LATIN_1 = "latin-1"
-SCANNED, UNPACKED = 2**26, 2**22  # bytes that are looked at, of a compressed file fewer: these cost more
+SCANNED, UNPACKED = 2**26, 2**22  # bytes that are decoded; fewer of a compressed file, since unpacking takes time
 _BLOCK = 2**18
-_SAMPLE = 2**16  # bytes from which UTF-16 and the alphabet are told
-_BOMS = (  # the longer ones first: that of UTF-32 starts with that of UTF-16
-    (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF8, UTF_8),
-    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
-)  # fmt: skip
+_SAMPLE = 2**16  # bytes from which UTF-16 and the alphabet are detected
+_BOMS = {  # the longer ones first: the mark of UTF-32 starts with the mark of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF8: UTF_8,
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 _UNDEFINED = frozenset(b"\x81\x8d\x8f\x90\x9d")  # in Windows-1252
-_MAX_FOREIGN = 0.4  # of the letters of a Western text that are not ASCII
+# Share of the letters that are not ASCII, up to which a text is Western. Western languages stay far below it; Cyrillic
+# or Greek text, which is decoded into accented letters, is above it.
+_MAX_FOREIGN = 0.4
+# Share of the pairs of bytes with a zero from which a text is UTF-16, and how much rarer zeros are in the other byte.
+# Nearly all pairs of Western text have one; other scripts need a byte order mark.
+_ZEROS, _TIMES_ZEROS = 0.3, 10
 
 
 def detect_encoding(path: str | Path) -> str:
-    r"""The encoding of a file; where it is neither Unicode nor Western, the error asks for it.
+    r"""Detect the encoding of a file; raise an error that asks for it if it is neither Unicode nor Western.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -49,35 +57,35 @@ def detect_encoding(path: str | Path) -> str:
 
 
 def decode_head(head: bytes, encoding: str | None) -> str:
-    """The first bytes of a file as text, with a mark for what cannot be decoded."""
+    """Decode the first bytes of a file as text, with a mark for what cannot be decoded."""
     return head.decode(encoding or _by_start(head) or UTF_8, "replace").removeprefix("\ufeff")
 
 
 def _by_start(head: bytes) -> str | None:
-    """The encoding by a byte order mark or by zeros; None where there is neither."""
-    marked = next((name for mark, name in _BOMS if head.startswith(mark)), None)
+    """Return the encoding by a byte order mark or by zeros; None if there is neither."""
+    marked = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
     return _utf16(head) if marked is None and b"\0" in head else marked
 
 
 def _utf16(head: bytes) -> str:
-    """UTF-16 without a byte order mark has a zero in most pairs; else it is left to whoever decodes UTF-8."""
+    """Return UTF-16 if most pairs of bytes have a zero in the same place; else UTF-8, whose decoder will complain."""
     even, odd = head[::2].count(0), head[1::2].count(0)
-    most = 0.3 * len(head) / 2
-    if odd > most and odd > 10 * even:
+    least = _ZEROS * len(head) / 2
+    if odd > least and odd > _TIMES_ZEROS * even:
         return "utf-16-le"
-    if even > most and even > 10 * odd:
+    if even > least and even > _TIMES_ZEROS * odd:
         return "utf-16-be"
     return UTF_8
 
 
 def _not_utf8(path: str | Path, block: bytes, head: bytes) -> str:
-    """The encoding of a text with bytes that are not UTF-8; UTF-8 where most of it is, and some bytes are damaged."""
+    """Return the encoding of a text with bytes that are not UTF-8; UTF-8 if most bytes are, and some are damaged."""
     sample = block if any(byte > 0x7F for byte in block) else head
     replaced = sample.decode(UTF_8, "replace")
     wrong = replaced.count("\ufffd")
     right = sum(ord(char) > 0x7F for char in replaced) - wrong
     if right >= wrong:
-        return UTF_8  # whoever reads it names the line
+        return UTF_8  # the reader names the line
     decoded = sample.decode(LATIN_1)
     letters = [char for char in decoded if char.isalpha()]
     if sum(ord(char) > 0x7F for char in letters) > _MAX_FOREIGN * len(letters):

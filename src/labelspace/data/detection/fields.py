@@ -1,11 +1,11 @@
 """Which columns of a file hold the texts, the labels and the ids of its documents.
 
-1. What the options name; a name that is not there is an error.
-2. For another file of a model or a data set, the columns that its training file had, where they are there.
+1. The columns that the options name; a name that the file does not have is an error.
+2. For another file of a model or a data set, the columns that its training file had, if they are present.
 3. The columns ``text``, ``labels`` and ``id``.
-4. Columns with names that people give such things: ``title`` and ``description``, ``tags``, ``sku``. Several text
-   columns are joined; several that may be labels are an error that asks. The one column that is left is the text.
-5. Columns of 0 and 1 alone are labels that are called like their columns.
+4. Columns with names that people give them: ``title`` and ``description``, ``tags``, ``sku``. Several text columns are
+   joined; several columns that may be labels are an error that asks. The one column that is left is the text.
+5. Columns that hold only 0 and 1 are labels with the names of their columns.
 """
 
 import re
@@ -19,16 +19,19 @@ from labelspace.data.read_options import NO_SEPARATOR, ReadOptions
 from labelspace.errors import DataError
 from labelspace.types import Fields
 
+# Names in lower case that people give to such columns.
 TEXT_NAMES = (
-    "title", "subtitle", "headline", "name", "product_name", "question", "abstract", "abstracttext", "summary",
-    "description", "content", "contents", "body", "document", "review", "comment", "sentence",
-)  # fmt: skip
+    "title subtitle headline name product_name question abstract abstracttext summary description content contents "
+    "body document review comment sentence"
+).split()
 LABEL_NAMES = (
-    "labels", "label", "tags", "tag", "categories", "category", "subjects", "subject", "subject_uris", "keywords",
-    "topics", "topic", "genres", "genre", "classes", "class", "codes", "meshmajor", "targets", "target",
-)  # fmt: skip
-ID_NAMES = ("id", "doc_id", "docid", "document_id", "uid", "uuid", "sku", "pmid", "identifier", "_id")
+    "labels label tags tag categories category subjects subject subject_uris keywords topics topic genres genre "
+    "classes class codes meshmajor targets target"
+).split()
+ID_NAMES = "id doc_id docid document_id uid uuid sku pmid identifier _id".split()
 FEATURES = "features"
+# Rows that are read to tell what a column holds: few show whether its cells are texts; the separator of the labels, and
+# 0 and 1, need many, as a rare value decides.
 FEW_ROWS, MANY_ROWS = 200, 20_000
 _ANNIF_URIS = "subject_uris"  # in its CSV files; separated by spaces
 _INDICATORS = frozenset({"", "0", "1", "0.0", "1.0", "true", "false"})  # in lower case
@@ -48,7 +51,7 @@ class ColumnSample:
 def detect_fields(
     columns: ColumnSample, options: ReadOptions, is_known: Callable[[str], bool] | None = None, with_labels: bool = True
 ) -> Fields:
-    """The fields of a file, with its label separator where ``with_labels``; see the rules above."""
+    """Detect the fields of a file, with its label separator if ``with_labels``; see the rules above."""
     for name in (*options.text, *options.labels, options.id, options.embeddings):
         if name is not None:
             _check_there(columns, name)
@@ -99,9 +102,8 @@ def _label_columns(columns: ColumnSample, options: ReadOptions) -> tuple[str, ..
                 options=["labels="],
             )
         return tuple(found)
-    numbered = [name for name in columns.names if (match := _NUMBERED.fullmatch(name.lower()))
-                and match[1] in LABEL_NAMES]  # fmt: skip
-    return tuple(numbered)
+    numbered = {name: _NUMBERED.fullmatch(name.lower()) for name in columns.names}
+    return tuple(name for name, match in numbered.items() if match and match[1] in LABEL_NAMES)
 
 
 def _called(names: Iterable[str], known: Sequence[str]) -> list[str]:
@@ -141,7 +143,7 @@ def _text_columns(
 
 
 def _features_column(columns: ColumnSample, options: ReadOptions) -> str:
-    """The column of ready-made features: as named, or as in training; else that of the standard name."""
+    """Return the column of ready-made features: the named one, or that of training, else the standard name."""
     if options.embeddings is not None:
         return options.embeddings
     known = FEATURES if options.fields is None else options.fields.features
@@ -149,13 +151,13 @@ def _features_column(columns: ColumnSample, options: ReadOptions) -> str:
 
 
 def _rest(columns: ColumnSample, used: Collection[str | None]) -> tuple[str, ...]:
-    """The one column that is left over, where it is one."""
+    """Return the column that is left over, if it is one."""
     rest = [name for name in columns.names if name not in used]
     return tuple(rest) if len(rest) == 1 else ()
 
 
 def _indicator_columns(columns: ColumnSample, used: Collection[str | None]) -> tuple[str, ...]:
-    """The other columns, at least two, where they hold 0 and 1 alone."""
+    """Return the other columns, at least two, that hold only 0 and 1."""
     rest = [name for name in columns.names if name not in used]
     found = tuple(name for name in rest if _are_indicators(columns, [name]))
     return found if len(found) > 1 else ()
@@ -182,7 +184,7 @@ def _separator(
 
 
 def describe_fields(fields: Fields) -> str:
-    """What is read from which column, in words; nothing of what is standard.
+    """Describe what is read from which column, in words; leave out what is standard.
 
     >>> describe_fields(Fields(("title",), ("tags",), "sku", ";")), describe_fields(Fields(label_separator=","))
     ("text: title, labels: tags (separated by ';'), id: sku", "labels separated by ','")

@@ -1,10 +1,10 @@
 """What separates the labels of a cell: ``|``, ``;``, ``,``, a line end, or nothing.
 
-1. Where the labels are known, the separator with which the most of them are found.
-2. Else ``|``, ``;`` and line ends, which hardly occur in names; of several, the most frequent one. Where commas are in
-   ten times as many cells, rule 3 decides.
-3. Else commas, where there are fewer names between commas than there are cells, or these recur and cells do not: lists
-   of names recur less than names. Where it is the other way round, commas belong to names. Else the error asks.
+1. If the labels are known, the separator that finds most of them.
+2. Else ``|``, ``;`` and line ends, which hardly occur in names; of several, the most frequent one. If commas are in ten
+   times as many cells, rule 3 decides.
+3. Else commas, if there are fewer names between commas than there are cells, or if these names recur and cells do not:
+   lists of names recur less than names. In the reverse case commas belong to names. Else the error asks.
 """
 
 import re
@@ -17,15 +17,18 @@ LISTS = ("|", ";", "\n", "><")
 SEPARATORS = (*LISTS, ",")
 SHOWN = {"\n": "line ends", "><": "><", " ": "spaces"}
 _ENTITY = re.compile(r"&#?\w{1,10};")  # its semicolon separates nothing
+# Share of the names that must be known labels for a separator to be right. New files have new labels, so that a larger
+# share would leave the separator open; with a smaller one, parts of names would do.
 _KNOWN_SHARE = 0.5
-_TIMES_USED = 3  # as often names with commas are used, on average
-_TIMES_PARTS = 1.5
-_TIMES_COMMAS = 10  # as many cells with commas as with another mark: that may be a slip
-_UNIQUE = 0.8  # of the cells with commas that are different, where they are lists
+# The larger the next four, the more files are an error that asks for the separator; the smaller, the more are misread.
+_TIMES_USED = 3  # how often each cell with commas occurs, on average, if it is a single name
+_TIMES_PARTS = 1.5  # how much more often parts, or cells, recur than the others
+_TIMES_COMMAS = 10  # how many more cells have commas than another mark, so that the mark may be a slip
+_UNIQUE = 0.8  # share of the cells with commas that are different, if they are lists
 
 
 def split_cell(cell: str, separator: str | None) -> list[str]:
-    """The names in a cell, without spaces around them; empty ones are left out.
+    """Return the names in a cell, without spaces around them and without empty ones.
 
     >>> split_cell("red ; green;", ";"), split_cell("<python><pandas>", "><"), split_cell("R&amp;D; a", ";")
     (['red', 'green'], ['python', 'pandas'], ['R&amp;D', 'a'])
@@ -46,7 +49,7 @@ def split_cell(cell: str, separator: str | None) -> list[str]:
 def detect_separator(
     cells: Sequence[str], path: str | Path, is_known: Callable[[str], bool] | None = None
 ) -> str | None:
-    """The separator of the labels in cells with names; None where every cell is one label.
+    """Detect the separator of the labels in cells with names; None if every cell is one label.
 
     >>> detect_separator(["red; green", "red"], "a.csv")
     ';'
@@ -71,7 +74,7 @@ def detect_separator(
 def _with_most_known(
     cells: Sequence[str], separators: Iterable[str | None], is_known: Callable[[str], bool]
 ) -> tuple[str | None] | None:
-    """The separator with the largest share of known names, where that is most of them."""
+    """Return the separator with the largest share of known names, if it finds most of them."""
     shares: dict[str | None, float] = {}
     for mark in separators:
         names = [name for cell in cells for name in split_cell(cell, mark)]

@@ -140,9 +140,16 @@ def _merge_labels(ids: Ints, start: int, stop: int) -> int:
 
 @kernel()
 def parse_rows(
-    text: Bytes, n_rows: int, n_features: int, n_labels: int, x_counts: npt.NDArray[Any], x_ids: Ints,
-    x_values: Floats, y_counts: npt.NDArray[Any], y_ids: Ints,
-) -> tuple[int, int, int, int, int]:  # fmt: skip
+    text: Bytes,
+    n_rows: int,
+    n_features: int,
+    n_labels: int,
+    x_counts: npt.NDArray[Any],
+    x_ids: Ints,
+    x_values: Floats,
+    y_counts: npt.NDArray[Any],
+    y_ids: Ints,
+) -> tuple[int, int, int, int, int]:
     """Parse up to ``n_rows`` lines of ``text``, which ends with a line end.
 
     The counts (n_rows,) are filled with the features and labels per row. ``x_ids`` and ``x_values`` need an entry for

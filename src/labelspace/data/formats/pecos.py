@@ -63,8 +63,8 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
         options.say(f"{path}: texts; the features in {unread[0].name} are not read, unless {path.name} is moved away")
     with_texts = X is None or is_data_file(text_path)
     texts = [text for _, text in _lines(text_path, encoding)] if with_texts else None
-    check_rows({y_path.name: Y.shape[0], path.name: None if X is None else X.shape[0],
-                text_path.name: None if texts is None else len(texts)})  # fmt: skip
+    n_texts = None if texts is None else len(texts)
+    check_rows({y_path.name: Y.shape[0], path.name: None if X is None else X.shape[0], text_path.name: n_texts})
     Y, space = in_label_space(Y, _names(folder, encoding), labels, y_path)
     space = hierarchy_beside(path, space)
     Y.resize(Y.shape[0], len(space))

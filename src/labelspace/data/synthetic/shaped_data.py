@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from labelspace.data.files import writing
 from labelspace.data.sparse_rows import format_rows
-from labelspace.data.synthetic.kernels import synthetic_features
+from labelspace.data.synthetic.kernels import DrawnLabels, Words, synthetic_features
 from labelspace.data.synthetic.label_placement import Placement
 from labelspace.data.synthetic.shapes import Shape, shape_of
 from labelspace.errors import DataError, ParameterError
@@ -72,19 +72,21 @@ def shaped_blocks(
 
 def _blocks(shape: Shape, seed: int, block: int, split: Split) -> Iterator[tuple[Csr, Csr]]:
     placement = Placement.draw(shape, _generator(seed, _PLACES))
-    words = _generator(seed, _WORDS)
-    word_key, by_rank = words.integers(2**64, dtype=np.uint64), words.permutation(shape.features).astype(np.int32)
+    of_words = _generator(seed, _WORDS)
+    word_key = of_words.integers(2**64, dtype=np.uint64)
+    by_rank = of_words.permutation(shape.features).astype(np.int32)
     rng = _generator(seed, _STREAMS[split])
     n = shape.train_documents if split == "train" else shape.test_documents
     Y, positions = placement.documents(n, shape.train_documents, rng)
-    lengths, key = _lengths(shape, n, rng), rng.integers(2**64, dtype=np.uint64)
+    lengths = _lengths(shape, n, rng)
+    key = rng.integers(2**64, dtype=np.uint64)
     topics = np.array([max(shape.labels // size, 2) for size in LABELS_PER_TOPIC])
-    shares, weights = _shares(shape), _weights(by_rank)
+    words = Words(word_key, by_rank, _weights(by_rank), _shares(shape), topics)
     for start in range(0, n, block):
         rows = slice(start, min(start + block, n))
         y = Y[rows]
-        given = (y.indptr, y.indices, positions[rows], lengths[rows], topics, shares, by_rank, weights)
-        indptr, indices, values = synthetic_features(start, key, word_key, *given)
+        documents = DrawnLabels(y.indptr, y.indices, positions[rows], lengths[rows])
+        indptr, indices, values = synthetic_features(start, key, documents, words)
         yield sp.csr_matrix((values, indices, indptr), shape=(y.shape[0], shape.features)), y
 
 

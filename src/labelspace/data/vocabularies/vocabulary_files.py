@@ -7,7 +7,7 @@ from pathlib import Path
 from labelspace.data.archives import without_compression, zip_archive
 from labelspace.data.files import UTF_8
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.vocabularies import concept_tables as tables
+from labelspace.data.vocabularies.concept_tables import read_csv, read_list, read_tsv
 from labelspace.data.vocabularies.rdf import read_ntriples, read_rdf
 from labelspace.data.vocabularies.skos import PROPERTIES, Statements
 from labelspace.data.vocabularies.vocabulary import Vocabulary
@@ -32,15 +32,23 @@ FORMATS: dict[str, Callable[[str | Path, str | None, ReadOptions], Vocabulary]] 
     "turtle": partial(_skos_in_rdf, "turtle"),
     "rdfxml": partial(_skos_in_rdf, "xml"),
     "jsonld": partial(_skos_in_rdf, "json-ld"),
-    "csv": tables.read_csv,
-    "tsv": tables.read_tsv,
-    "list": tables.read_list,
+    "csv": read_csv,
+    "tsv": read_tsv,
+    "list": read_list,
 }
 _WITH_ENCODING, _WITH_DELIMITER = ("ntriples", "csv", "tsv", "list"), ("csv",)  # the others fix them
 ENDINGS = {
-    ".nt": "ntriples", ".ttl": "turtle", ".rdf": "rdfxml", ".xml": "rdfxml", ".owl": "rdfxml", ".jsonld": "jsonld",
-    ".json": "jsonld", ".csv": "csv", ".tsv": "tsv", ".txt": "list",
-}  # fmt: skip
+    ".nt": "ntriples",
+    ".ttl": "turtle",
+    ".rdf": "rdfxml",
+    ".xml": "rdfxml",
+    ".owl": "rdfxml",
+    ".jsonld": "jsonld",
+    ".json": "jsonld",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".txt": "list",
+}
 
 
 def vocabulary_format(path: str | Path, given: str | None = None) -> str:
