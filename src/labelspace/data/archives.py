@@ -1,6 +1,6 @@
 """Compressed files by their names, and zip archives as folders.
 
-A file in an archive has the path of the archive in front of its own, ``data.zip/train.csv``, so that whatever looks
+A file in an archive has the path of the archive in front of its own, ``data.zip/train.csv``, so that code that looks
 for files in a folder finds them in an archive too.
 """
 
@@ -15,7 +15,7 @@ _MAX_MEMBERS = 10**6
 
 
 def compression(path: str | Path) -> str:
-    """The ending of a compressed file, or ''.
+    """Return the ending of a compressed file, or ''.
 
     >>> compression("a.csv.GZ"), compression("a.csv")
     ('.gz', '')
@@ -24,7 +24,7 @@ def compression(path: str | Path) -> str:
 
 
 def without_compression(name: str) -> str:
-    """A file name without the ending of its compression.
+    """Return a file name without the ending of its compression.
 
     >>> without_compression("a.csv.zst")
     'a.csv'
@@ -33,7 +33,7 @@ def without_compression(name: str) -> str:
 
 
 def zip_archive(path: str | Path) -> tuple[Path, str] | None:
-    """The archive and the name in it of a file: of an archive that holds one file alone, that file."""
+    """Return the archive of a file and its name there; an archive that holds one file stands for that file."""
     if ".zip" not in str(path).lower():
         return None
     path = Path(path)
@@ -49,7 +49,7 @@ def zip_archive(path: str | Path) -> tuple[Path, str] | None:
 
 
 def list_archive(archive: Path) -> tuple[str, ...]:
-    """The names of the files in a zip archive, without those that file managers add."""
+    """Return the names of the files in a zip archive, without those that file managers add."""
     stat = archive.stat()
     return _list_archive(archive, stat.st_mtime_ns, stat.st_size)
 
@@ -65,14 +65,14 @@ def _list_archive(archive: Path, modified: int, size: int) -> tuple[str, ...]:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path is a folder, or an archive with several files."""
+    """Return whether a path is a folder, or an archive with several files."""
     if path.is_dir():
         return True
     return path.suffix.lower() == ".zip" and path.is_file() and len(list_archive(path)) != 1
 
 
 def is_data_file(path: Path) -> bool:
-    """Whether there is such a file, on disk or in an archive."""
+    """Return whether there is such a file, on disk or in an archive."""
     if path.is_file():
         return True
     archive = None if ".zip" not in str(path).lower() else zip_archive(path)
@@ -80,7 +80,7 @@ def is_data_file(path: Path) -> bool:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files of a folder or an archive, by name; of an archive those of the folder in which all of them lie."""
+    """Return the files of a folder or an archive, by name; of an archive, those in the folder that holds them all."""
     if folder.is_dir():
         return sorted(path for path in folder.iterdir() if path.is_file())
     names = list_archive(folder)

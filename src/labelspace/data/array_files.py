@@ -25,7 +25,7 @@ _SPARSE = {"csr", "csc"}
 
 
 def read_array(path: str | Path) -> Array:
-    """The array of a .npy file.
+    """Read the array of a .npy file.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -40,13 +40,13 @@ def read_array(path: str | Path) -> Array:
 
 
 def array_names(path: str | Path) -> list[str]:
-    """The names of the arrays of a .npz file."""
+    """Return the names of the arrays of a .npz file."""
     with _archive(path) as archive:
         return [name.removesuffix(".npy") for name in archive.namelist()]
 
 
 def read_arrays(path: str | Path) -> dict[str, Array]:
-    """The arrays of a .npz file by name."""
+    """Read the arrays of a .npz file by name."""
     with _archive(path) as archive:
         arrays = {}
         for member in archive.infolist():
@@ -80,7 +80,7 @@ def _archive(path: str | Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _read_array(file: Any, size: int, where: str) -> Array:  # noqa: ANN401 - a file, or a member of an archive
-    """The array of an open file of so many bytes; its header must agree with them."""
+    """Read the array of an open file of ``size`` bytes, with which its header must agree."""
     try:
         read_header = _HEADERS[np.lib.format.read_magic(file)]
         shape, is_fortran, dtype = read_header(file)
@@ -105,7 +105,7 @@ def _read_array(file: Any, size: int, where: str) -> Array:  # noqa: ANN401 - a 
 
 
 def read_matrix(path: str | Path) -> Csr:
-    """A matrix of numbers as csr float32 with sorted, distinct indices: 2-d .npy, or SciPy's sparse .npz (csr, csc).
+    """Read a matrix of numbers as csr float32 with sorted, distinct indices: 2-d .npy, or SciPy's .npz (csr, csc).
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -119,7 +119,7 @@ def read_matrix(path: str | Path) -> Csr:
 
 
 def dense_rows(array: Array, where: str) -> Csr:
-    """A 2-d array of numbers as csr float32."""
+    """Return a 2-d array of numbers as csr float32."""
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise DataError(
             f"{where} must be a 2-d array of numbers, one row per document, but has shape {array.shape} and type "
@@ -132,7 +132,7 @@ def dense_rows(array: Array, where: str) -> Csr:
 
 
 def sparse_matrix(arrays: dict[str, Array], where: str) -> Csr:
-    """The matrix that ``scipy.sparse.save_npz`` saved as these arrays, as csr float32."""
+    """Return the matrix that ``scipy.sparse.save_npz`` saved as these arrays, as csr float32."""
     kind = _kind(arrays, where)
     data, indices, indptr = (arrays.get(name, np.empty(0)) for name in ("data", "indices", "indptr"))
     shape = arrays.get("shape", np.empty(0))
@@ -167,7 +167,7 @@ def _check_shape(shape: tuple[int, ...], where: str) -> None:
 
 
 def _check_parts(data: Array, indices: Array, indptr: Array, outer: int, inner: int, where: str) -> None:
-    """Refuse parts that are no compressed matrix: SciPy would read beyond their ends."""
+    """Raise DataError for parts that are no compressed matrix: SciPy would read beyond their ends."""
     is_sound = {
         "data of numbers": data.ndim == 1 and data.dtype.kind in "biuf",
         "1-d indices of integers": indices.ndim == 1 and indices.dtype.kind in "iu",

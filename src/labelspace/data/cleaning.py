@@ -1,11 +1,12 @@
-"""A cleaned copy of data: what is certain is mended, and everything that was changed is counted.
+"""A cleaned copy of data: what is certain is fixed, and every change is counted.
 
 1. Wrong encodings are restored, and control characters removed, in texts and label names of all splits.
 2. Spellings of one label name are merged into the most frequent one, in all splits.
 3. Edges of the hierarchy that others imply are removed.
 4. Train and dev lose empty documents, duplicates (the first one stays), and documents that a later split has too.
 
-No document of test is removed. The same text with other labels stays: which labels are right is not certain.
+No document of test is removed. Documents with one text and different labels stay: which labels are right is not
+certain.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,7 +33,7 @@ FIXED = tuple(name for name, check in CHECKS.items() if check.fixed)
 
 @dataclass
 class Cleaned:
-    """The cleaned documents, and what was changed: how many of what, by the check that asked for it."""
+    """The cleaned documents, and the number of changes of each kind, by the check that found the reason."""
 
     documents: Documents
     changes: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -45,7 +46,7 @@ class Cleaned:
 
 
 def clean(documents: Documents, names: Collection[str] = FIXED) -> Cleaned:
-    """The documents with everything mended that these checks find, where it is certain."""
+    """Return the documents with everything fixed that these checks find, if the fix is certain."""
     cleaned = Cleaned(_with_one_label_space(documents))
     repairs: dict[str, Callable[[str], str]] = {"wrong_encoding": ungarbled, "control_characters": without_control}
     for check in (check for check in repairs if check in names):
@@ -65,7 +66,7 @@ def clean(documents: Documents, names: Collection[str] = FIXED) -> Cleaned:
 
 
 def _with_one_label_space(documents: Documents) -> Documents:
-    """The same with the labels of all splits in each; ids that are only row numbers are left out."""
+    """Return the documents with the labels of all splits in each, without ids that are only row numbers."""
     labels, parts = documents.labels, {}
     for name, part in documents.parts.items():
         Y = sp.csr_matrix((part.Y.data, part.Y.indices, part.Y.indptr), shape=(len(part), len(labels)))
@@ -74,7 +75,7 @@ def _with_one_label_space(documents: Documents) -> Documents:
 
 
 def _repair(cleaned: Cleaned, check: str, repair: Callable[[str], str]) -> None:
-    """Repair texts and label names; two names that become one are merged."""
+    """Repair texts and label names; two names that become one are merged (step 1)."""
     documents, parts = cleaned.documents, {}
     for name, part in documents.parts.items():
         texts = None if part.texts is None else [repair(text) for text in part.texts]
@@ -95,7 +96,7 @@ def _n_changed(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def _merge_spellings(cleaned: Cleaned) -> None:
-    """Step 2."""
+    """Merge spellings of one label name (step 2)."""
     documents = cleaned.documents
     if not documents.labels.are_named:
         return
@@ -110,9 +111,9 @@ def _merge_spellings(cleaned: Cleaned) -> None:
 
 
 def with_labels(documents: Documents, into: Longs, names: Sequence[str]) -> Documents:
-    """The documents with other names of labels, where label l becomes the label ``into[l]``.
+    """Return the documents with other names of labels, where label l becomes the label ``into[l]``.
 
-    Synonyms and edges go with the labels, but for edges from a label to itself; a circle is an error.
+    Synonyms and edges go with the labels, except for edges from a label to itself; a circle is an error.
     """
     labels, number = merged_labels(documents.labels, into, names)
     parts = {
@@ -123,7 +124,7 @@ def with_labels(documents: Documents, into: Longs, names: Sequence[str]) -> Docu
 
 
 def _remove_edges(cleaned: Cleaned) -> None:
-    """Step 3."""
+    """Remove edges of the hierarchy that others imply (step 3)."""
     labels = cleaned.documents.labels
     if labels.hierarchy is None:
         return
@@ -137,7 +138,7 @@ def _remove_edges(cleaned: Cleaned) -> None:
 
 
 def _remove(cleaned: Cleaned, check: str, marks: Bools) -> None:
-    """Step 4: remove the documents that are marked from train and dev; train keeps at least one."""
+    """Remove the marked documents from train and dev; each keeps at least one (step 4)."""
     documents, parts = cleaned.documents, {}
     for name, part in documents.parts.items():
         start = documents.starts[name]
@@ -153,14 +154,14 @@ def _remove(cleaned: Cleaned, check: str, marks: Bools) -> None:
 
 
 def check_new(target: str | Path) -> None:
-    """Refuse a target that exists: nothing is replaced."""
+    """Raise DataError if a target exists: nothing is replaced."""
     path = Path(target)
     if path.is_file() or (path.is_dir() and any(path.iterdir())):
         raise DataError(f"the cleaned copy must be a new file or folder, but {path} exists; give another name")
 
 
 def write_cleaned(cleaned: Cleaned, source: Path, target: str | Path) -> Mapping[Path, Dataset]:
-    """Write the splits in the formats of their files: to a folder where the source is one, else to a file."""
+    """Write the splits in the formats of their files: to a folder if the source is one, else to a file."""
     check_new(target)
     documents, target = cleaned.documents, Path(target)
     if source.is_dir():

@@ -93,12 +93,12 @@ def _group_levels(groups: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], .
 
 
 def required_columns(columns: Columns, with_labels: bool) -> tuple[str, ...]:
-    """The columns that a file must have; the outputs only where labels are read."""
+    """Return the columns that a file must have; the outputs only if labels are read."""
     return columns.inputs + (columns.output_names if with_labels else ())
 
 
 def is_table(names: Sequence[str], columns: Columns, with_labels: bool) -> bool:
-    """Whether a file with these columns is such a table; else it has the standard fields ``text`` and ``labels``.
+    """Return whether a file with these columns is such a table; else it has the fields ``text`` and ``labels``.
 
     >>> columns = Columns(("title",), (("brand",),))
     >>> is_table(["title"], columns, False), is_table(["text", "labels"], columns, True), is_table([], columns, True)
@@ -110,7 +110,7 @@ def is_table(names: Sequence[str], columns: Columns, with_labels: bool) -> bool:
 
 
 def check_columns(path: str | Path, names: Sequence[str], columns: Columns, with_labels: bool) -> None:
-    """A missing column is an error that names it."""
+    """Raise DataError for a missing column."""
     for name in required_columns(columns, with_labels):
         if name not in names:
             close = get_close_matches(name, names, n=1)

@@ -1,7 +1,7 @@
 """Convert data to another format: a file, or all splits of a folder, which then share labels and features.
 
-The labels of a folder are written to its ``labels.jsonl`` and ``hierarchy.tsv``, those of a file to its own label files
-(``a.labels.jsonl``), and only where the file alone would not be read with the same labels.
+The labels of a folder are written to its ``labels.jsonl`` and ``hierarchy.tsv``. Those of a file are written to its own
+label files (``a.labels.jsonl``), if the file without them would be read with different labels.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Vectorizer(Protocol):
         """Fit on texts."""
 
     def transform(self, texts: Sequence[str]) -> Csr:
-        """The features of texts."""
+        """Return the features of texts."""
 
 
 def convert(
@@ -51,9 +51,9 @@ def convert(
 ) -> dict[Path, Dataset]:
     """Convert a file to a file, or a folder to a folder of format ``to`` ("jsonl", "csv.gz", ...).
 
-    The ``vectorizer``, fitted on train, makes features of texts where the target format has no texts (.txt). With
-    columns among the ``options`` the source is a table, whose rows become texts and labels. For a file, ``to`` names
-    the format where its ending leaves it open. Returns the data sets by path.
+    The ``vectorizer``, fitted on train, makes features of texts if the target format has no texts (.txt). With columns
+    among the ``options`` the source is a table, whose rows become texts and labels. For a file, ``to`` names the format
+    if its ending leaves that open. Return the data sets by path.
     """
     source, target = Path(source), Path(target)
     options = options or ReadOptions()
@@ -88,7 +88,7 @@ def _convert_file(
 
 
 def _check_alone(source: Path, target: Path) -> None:
-    """Refuse label files that would be read with other documents too: of a file with this name in another format."""
+    """Raise DataError if another file would read these label files too: one with this name in another format."""
     own = own_file(target, LABELS)
     for other in sorted(target.parent.iterdir()) if target.parent.is_dir() else ():
         shares = own_file(other, LABELS) == own and file_format(other) and not are_labels(other)
@@ -107,7 +107,7 @@ def _write(documents: Dataset, source: Path, target: Path, fmt: AnyFormat) -> No
 
 
 def _says_its_labels(documents: Dataset, fmt: AnyFormat) -> bool:
-    """Whether the file alone is read with the same label space: its names in alphabetical order, or numbers."""
+    """Return whether the file is read with this label space without label files: sorted names, or numbers."""
     labels = documents.labels
     counts = np.bincount(documents.Y.indices, minlength=len(labels))
     if is_numbered(labels) and not isinstance(fmt, RecordFormat):  # else a number is a name like any other
@@ -146,7 +146,7 @@ def _convert_folder(
 
 
 def _all_labels(splits: Iterable[Dataset]) -> LabelSpace:
-    """The labels of all splits; those of the first keep their ids."""
+    """Return the labels of all splits; those of the first keep their ids."""
     first, *others = (part.labels for part in splits)
     for more in others:
         first = first.extended(more.names)
@@ -154,13 +154,13 @@ def _all_labels(splits: Iterable[Dataset]) -> LabelSpace:
 
 
 def _with_one_label_space(parts: Mapping[str, Dataset | None]) -> dict[str, Dataset | None]:
-    """The same with the labels of all splits in each: those of a later one begin with those of train."""
+    """Return the splits with the labels of all in each: those of a later split begin with those of train."""
     labels = _all_labels(part for part in parts.values() if part is not None)
     return {name: None if part is None else _in_label_space(part, labels) for name, part in parts.items()}
 
 
 def _in_label_space(part: Dataset, labels: LabelSpace) -> Dataset:
-    """The same documents in a label space that has the names of theirs, perhaps with other ids."""
+    """Return the documents in a label space that has the names of theirs, perhaps with other ids."""
     number = np.array([labels.index[name] for name in part.labels.names], np.int64)
     return replace(part, Y=merged_columns(part.Y, number, len(labels)), labels=labels)
 
@@ -182,7 +182,7 @@ def write_folder(folder: Path, splits: Mapping[str, Dataset]) -> None:
 
 
 def write_file(path: Path, documents: Dataset) -> dict[Path, Dataset]:
-    """Write documents to a new file, with label files of its own where it alone would not tell the labels."""
+    """Write documents to a new file, with label files of its own if the file needs them."""
     write_dataset(documents, path)
     if not _says_its_labels(documents, writable_format(path)):
         write_labels(own_file(path, LABELS), documents.labels)

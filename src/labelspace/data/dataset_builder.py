@@ -22,9 +22,9 @@ _BATCH = 4096  # feature strings parsed at a time
 def assemble(
     records: Iterable[Record], path: str | Path, labels: LabelSpace | None = None, columns: Columns | None = None
 ) -> Dataset:
-    """The data set of the records of a file; see ``read_dataset`` for the label space.
+    """Return the data set of the records of a file; see ``read_dataset`` for the label space.
 
-    ``columns`` are given where the records are rows of a table.
+    ``columns`` are given if the records are rows of a table.
 
     >>> records = Record("a", "it purrs", None, ("cat",)), Record("b", "it barks", None, ("dog",))
     >>> dataset = assemble(records, "a.jsonl")
@@ -109,7 +109,7 @@ class _Documents:
 class LabelColumn:
     """The labels of the records, coded in order of appearance; the label space is resolved at the end.
 
-    A subject is the label with its URI; where no known label has it, that with its name.
+    A subject is the label with its URI; if no known label has the URI, the label with its name.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -133,7 +133,7 @@ class LabelColumn:
         self._counts.append(len(record.labels))
 
     def resolve(self, known: LabelSpace | None, order: Callable[[str], tuple[int, str]] | None = None) -> LabelSpace:
-        """The label space: the known one with new names appended, else the sorted names, else numbers."""
+        """Return the label space: the known one with new names appended, else the sorted names, else numbers."""
         if self._name_of:
             return self._with_subjects(known)
         names = sorted((label for label in self._code_of if isinstance(label, str)), key=order)
@@ -151,9 +151,9 @@ class LabelColumn:
         return numbered_labels(max_id + 1, len(self._codes), self._path, self._location(max_id).line)
 
     def _with_subjects(self, known: LabelSpace | None) -> LabelSpace:
-        """The label space where files name labels by URI and name: new ones have both.
+        """Return the label space of files that name labels by URI and name: new labels have both.
 
-        Of two new labels with one name, or where the name is taken, the name is followed by the URI.
+        Of two new labels with one name, or if the name is taken, the name is followed by the URI.
         """
         wrong = next((label for label in self._code_of if not isinstance(label, str)), None)
         if wrong is not None:
@@ -173,7 +173,7 @@ class LabelColumn:
         return replace(space, concepts=concepts)
 
     def _find(self, space: LabelSpace, label: str) -> int | None:
-        """The id of a label: by its URI or name, or the name that a file gives it, unless that has another URI."""
+        """Return the id of a label by its URI or name, or by the name that a file gives it if that has no other URI."""
         found = space.find(label)
         if found is None and label in self._name_of:
             found = space.index.get(self._name_of[label])
@@ -181,7 +181,7 @@ class LabelColumn:
         return found
 
     def matrix(self, space: LabelSpace) -> Csr:
-        """Y, 0/1 of shape (n, n_labels)."""
+        """Return Y, 0/1 of shape (n, n_labels)."""
         found = (label if isinstance(label, int) else self._find(space, label) for label in self._code_of)
         label_ids = np.fromiter(found, np.int32, len(self._code_of))
         codes = np.frombuffer(self._codes, np.int32) if self._codes else np.empty(0, np.int32)

@@ -1,4 +1,4 @@
-"""Read a data file of any format: what it is, is detected, and told to ``ReadOptions.say`` in one line."""
+"""Read a data file of any format: what it is, is detected, and reported to ``ReadOptions.say`` in one line."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -38,10 +38,10 @@ def read_dataset(
     columns: Columns | None = None,
     options: ReadOptions | None = None,
 ) -> Dataset:
-    r"""Read a data file; its name, and where that leaves it open its content, say the format.
+    r"""Read a data file; its name says the format, or its content if the name leaves that open.
 
     The label space is ``labels``, or else that of its label file, with unknown names appended; without both it is the
-    names in alphabetical order, or the numbers 0, 1, ... where labels are ids. The hierarchy is that of ``labels``, or
+    names in alphabetical order, or the numbers 0, 1, ... if labels are ids. The hierarchy is that of ``labels``, or
     else that of its label file; without both, names that are paths (``a > b``) define one. The label files of ``a.csv``
     are ``a.labels.jsonl`` and ``a.hierarchy.tsv``; for ``train.*``, ``dev.*`` and ``test.*`` also ``labels.jsonl`` and
     ``hierarchy.tsv``.
@@ -76,7 +76,7 @@ def read_dataset(
 
 
 def settle(path: str | Path, options: ReadOptions) -> tuple[AnyFormat, ReadOptions]:
-    """The format of a file, and the options with its encoding."""
+    """Return the format of a file, and the options with its encoding."""
     fmt, options = detect_format(path, options)
     if fmt.is_text and options.encoding is None:
         options = replace(options, encoding=detect_encoding(path))
@@ -84,7 +84,7 @@ def settle(path: str | Path, options: ReadOptions) -> tuple[AnyFormat, ReadOptio
 
 
 def detect_format(path: str | Path, options: ReadOptions) -> tuple[AnyFormat, ReadOptions]:
-    """The format of a file: as the options say, by its name, or by its first lines, which is told."""
+    """Return the format of a file: as the options say, by its name, or by its first lines, which is reported."""
     if options.format is not None:
         return format_named(options.format), options
     if Path(path).is_dir():
@@ -114,7 +114,7 @@ def detect_format(path: str | Path, options: ReadOptions) -> tuple[AnyFormat, Re
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files that are read with a split: itself and its label files, or all of its folder where it needs several."""
+    """Return the files that are read with a split: itself and its label files, or its folder if it needs several."""
     if path.is_dir():
         return [*files_in(path), *label_files(path)]
     possible = formats_of(path)
@@ -124,7 +124,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def streamed_format(path: str | Path, options: ReadOptions) -> AnyFormat:
-    """The format of a file that is read piece by piece; one that can only be read as a whole is an error."""
+    """Return the format of a file that is read piece by piece; raise DataError if it is read as a whole."""
     fmt, _ = detect_format(path, replace(options, say=lambda line: None))
     if not fmt.streams:
         raise DataError(
@@ -135,7 +135,10 @@ def streamed_format(path: str | Path, options: ReadOptions) -> AnyFormat:
 
 
 def read_head(path: str | Path, encoding: str | None) -> list[str]:
-    """The first lines of a file, without line ends; a last one that is not whole is left out, unless it is alone."""
+    """Return the first lines of a file, without line ends and without a last line that is cut off.
+
+    A line that is the only one stays, even if it is cut off.
+    """
     with reading(path) as file:
         head = file.read(HEAD_BYTES)
     found = decode_head(head, encoding).split("\n")
@@ -207,7 +210,7 @@ def _sampled(rows: Rows, columns: Collection[str], n: int) -> Iterator[list[obje
 
 
 def _tell(path: str | Path, fmt: RowFormat, options: ReadOptions, fields: Fields | None) -> None:
-    """Say what was detected, where it is not what anybody would expect of the file's name."""
+    """Report what was detected, if a reader of the file's name would not expect it."""
     parts = [] if fields is None or fields == options.fields else [describe_fields(fields)]
     if fmt.name in _USUAL:
         dialect = str(read_dialect(path, options.encoding or UTF_8, options.delimiter))
@@ -219,7 +222,7 @@ def _tell(path: str | Path, fmt: RowFormat, options: ReadOptions, fields: Fields
 
 
 def tell_fields(path: str | Path, fields: Fields, options: ReadOptions) -> None:
-    """Say from which columns documents are read, where these are not the standard ones."""
+    """Report from which columns documents are read, if these are not the standard ones."""
     if described := describe_fields(fields):
         options.say(f"{path}: {described}")
 
@@ -229,7 +232,7 @@ def _is_prefix(start: LabelSpace, labels: LabelSpace) -> bool:
 
 
 def _relabeled(dataset: Dataset, labels: LabelSpace) -> Dataset:
-    """The same documents with the ids of another label space, matched by name; unknown names are appended to it."""
+    """Return the documents with the ids of another label space, matched by name; unknown names are appended to it."""
     used = np.unique(dataset.Y.indices)
     space = labels.extended(dataset.labels.names[i] for i in used)
     new_ids = np.zeros(len(dataset.labels), np.int32)

@@ -1,4 +1,4 @@
-"""Which share of some documents was in the training data: a bottom-k sketch of document hashes, of fixed size."""
+"""The share of some documents that was in the training data: a bottom-k sketch of document hashes, of fixed size."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -23,8 +23,8 @@ _PERSON = b"labelspace"  # the hashes are those of no other program
 class DocumentSketch(Stateful):
     """The smallest hashes of documents, texts or rows of features; documents without content are left out.
 
-    The hashes are the same on every machine. Up to ``SIZE`` different documents the share is exact, above it is
-    estimated from those of the other documents whose hashes are as small.
+    The hashes are equal on every machine. Up to ``SIZE`` different documents the share is exact; above it is estimated
+    from the other documents whose hashes are as small.
 
     >>> sketch = DocumentSketch.of(["bake bread", "grill fish", ""])
     >>> sketch.share(["bake bread", "a text of its own", ""])
@@ -38,17 +38,17 @@ class DocumentSketch(Stateful):
 
     @classmethod
     def of(cls, documents: Any) -> Self:  # noqa: ANN401 - texts, or a matrix of features
-        """The sketch of texts, or of the rows of a sparse matrix."""
+        """Return the sketch of texts, or of the rows of a sparse matrix."""
         sketch, hashes = cls(), np.unique(document_hashes(documents))
         sketch.hashes_, sketch.complete_ = hashes[:SIZE], len(hashes) <= SIZE
         return sketch
 
     def check_state(self) -> None:
-        """Where hashes were left out, others are kept."""
+        """Check that hashes are kept if some were left out."""
         must(self.complete_ or len(self.hashes_) > 0, "hashes of documents")
 
     def share(self, documents: Any) -> float | None:  # noqa: ANN401 - texts, or a matrix of features
-        """The share of these documents that is among those of the sketch; None where there is nothing to tell from."""
+        """Return the share of these documents that is among those of the sketch; None if nothing can be told."""
         hashes = document_hashes(documents)
         if not self.complete_:
             hashes = hashes[hashes <= self.hashes_[-1]]
@@ -56,7 +56,7 @@ class DocumentSketch(Stateful):
 
 
 def document_hashes(documents: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 - texts, or a matrix of features
-    """The hash of every document that is not empty."""
+    """Return the hash of every document that is not empty."""
     contents = _rows(sp.csr_matrix(documents)) if getattr(documents, "ndim", 1) == 2 else _texts(documents)
     digests = bytearray()
     for content in contents:

@@ -20,7 +20,7 @@ _TRUE = frozenset({"1", "1.0", "true"})
 
 
 def field_records(rows: Rows, fields: Fields, with_labels: bool = True, first: int = 0) -> Iterator[Record]:
-    """The documents of an open file, whose first row has the number ``first``; other columns are not read."""
+    """Return the documents of an open file, whose first row has the number ``first``; other columns are not read."""
     needed = [*fields.text, *(fields.labels if with_labels else ()), fields.features]
     length: int | None = None
     named = [*needed, *([] if fields.id is None else [fields.id])]
@@ -36,7 +36,7 @@ def field_records(rows: Rows, fields: Fields, with_labels: bool = True, first: i
 
 
 def _check_vector(value: object, length: int | None, location: Location) -> int | None:
-    """The length of vectors, which all have the same; None where features are no vectors."""
+    """Return the length of vectors, which must be equal; None if features are no vectors."""
     if not isinstance(value, list):
         return length
     if length is not None and len(value) != length:
@@ -46,7 +46,7 @@ def _check_vector(value: object, length: int | None, location: Location) -> int 
 
 
 def _text(row: Mapping[str, object], columns: Sequence[str], location: Location) -> dict[str, object]:
-    """The text of a row under ``text``, where there is a column of texts."""
+    """Return the text of a row under ``text``, if there is a column of texts."""
     if len(columns) == 1:
         name = columns[0]
         value = row.get(name)
@@ -61,7 +61,7 @@ def _text(row: Mapping[str, object], columns: Sequence[str], location: Location)
 
 
 def row_labels(row: Mapping[str, object], fields: Fields, location: Location) -> tuple[Label, ...]:
-    """The labels of a row, each once.
+    """Return the labels of a row, each once.
 
     >>> row_labels({"tags": "red; green"}, Fields(labels=("tags",), label_separator=";"), Location("a.csv", 2))
     ('red', 'green')
@@ -75,7 +75,7 @@ def row_labels(row: Mapping[str, object], fields: Fields, location: Location) ->
 
 
 def cell_labels(value: object, name: str, separator: str | None, location: Location) -> tuple[Label, ...]:
-    """The labels of one cell: a list, a text with some names, an id, or a subject.
+    """Return the labels of one cell: a list, a text with some names, an id, or a subject.
 
     >>> cell_labels("a|b", "labels", "|", Location("a.csv", 2)), cell_labels('["a|b"]', "labels", "|", Location("", 1))
     (('a', 'b'), ('a|b',))
@@ -97,12 +97,12 @@ def cell_labels(value: object, name: str, separator: str | None, location: Locat
 
 
 def _without_brackets(name: str) -> str:
-    """A URI without the angle brackets around it; any other name as it is."""
+    """Return a URI without the angle brackets around it; any other name as it is."""
     return name[1:-1] if name.startswith("<") and name.endswith(">") and ":" in name else name
 
 
 def _subject(item: Mapping[str, object], location: Location) -> Label:
-    """A subject of Annif: ``{"uri": ..., "label": ...}``, either of the two alone, or with further fields."""
+    """Return a subject of Annif: ``{"uri": ..., "label": ...}``, only one of the two, or with further fields."""
     uri, name = item.get("uri"), item.get("label", item.get("name"))
     if isinstance(uri, str) and isinstance(name, str) and uri.strip("<> ") and name.strip():
         return Subject(uri.strip("<> "), name.strip())

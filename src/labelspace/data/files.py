@@ -28,7 +28,7 @@ _MAX_BLANK_LINES = 10**6  # in a row: a gzipped file of nothing else would be re
 
 @contextmanager
 def telling_progress(tell: Callable[[int, int], None]) -> Iterator[None]:
-    """Within, ``tell(bytes read, bytes in all)`` is called while a file is read."""
+    """Call ``tell(bytes read, bytes in all)`` while a file is read within."""
     token = _tell.set(tell)
     try:
         yield
@@ -37,7 +37,7 @@ def telling_progress(tell: Callable[[int, int], None]) -> Iterator[None]:
 
 
 class _CountedFile(io.FileIO):
-    """A file that tells how much of it was read."""
+    """A file that reports how much of it was read."""
 
     def __init__(self, path: str | Path, tell: Callable[[int, int], None]) -> None:
         super().__init__(path)
@@ -52,7 +52,7 @@ class _CountedFile(io.FileIO):
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[BinaryIO]:
-    """Open for reading bytes, decompressed where the name ends with .gz, .zst or .zip; ``-`` is the standard input.
+    """Open for reading bytes, decompressed if the name ends with .gz, .zst or .zip; ``-`` is the standard input.
 
     A file in a zip archive has the path of the archive in front of its own: ``data.zip/train.csv``.
     """
@@ -80,7 +80,7 @@ def _opened(path: str | Path) -> AbstractContextManager[BinaryIO]:
 
 @contextmanager
 def decompressed(file: BinaryIO, name: str | Path) -> Iterator[BinaryIO]:
-    """The content of an open file, unpacked as its name says; closes it at the end."""
+    """Return the content of an open file, unpacked as its name says, and close it at the end."""
     kind = compression(name)
     with file:
         if kind == ".gz":
@@ -110,7 +110,7 @@ def _member(archive: Path, name: str) -> BinaryIO:
 
 
 def lines(path: str | Path, encoding: str = UTF_8) -> Iterator[tuple[int, str]]:
-    """Line number (from 1) and line, its end included; a byte order mark is skipped."""
+    """Return the number (from 1) and the text of each line, its end included; a byte order mark is skipped."""
     limit, n_blank = MAX_LINE_BYTES.value, 0
     with reading(path) as file:
         for number, line in _utf8_lines(path, file) if encoding == UTF_8 else _decoded_lines(path, file, encoding):
@@ -158,7 +158,7 @@ def _decoded_lines(path: str | Path, file: BinaryIO, encoding: str) -> Iterator[
 
 
 def too_long(path: str | Path, line: int) -> DataError:
-    """The error for a line, or a row that starts in it, of more than ``MAX_LINE_BYTES``."""
+    """Return the error for a line, or a row that starts in it, of more than ``MAX_LINE_BYTES``."""
     return DataError(
         f"{path}:{line}: expected at most {MAX_LINE_BYTES.value} bytes per line or row, but there are more; split the "
         f"document, or {MAX_LINE_BYTES.raise_it}"
@@ -166,9 +166,9 @@ def too_long(path: str | Path, line: int) -> DataError:
 
 
 def without_blank_end(items: Iterable[Item], is_blank: Callable[[Item], bool]) -> Iterator[Item]:
-    """The items without trailing blank ones: editors leave such lines at the end of a file.
+    """Return the items without trailing blank ones: editors leave such lines at the end of a file.
 
-    Of several blank ones in a row, only the first is kept: its reader refuses it, and a file may have any number.
+    Of several blank ones in a row only the first is kept: its reader refuses it, and a file may have any number.
 
     >>> list(without_blank_end(["a", "", "", "b", "", ""], lambda line: not line))
     ['a', '', 'b']
@@ -185,7 +185,7 @@ def without_blank_end(items: Iterable[Item], is_blank: Callable[[Item], bool]) -
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary path in the same folder, renamed to ``path`` on success and deleted on failure."""
+    """Give a temporary path in the same folder, renamed to ``path`` on success and deleted on failure."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.writing-{os.getpid()}")
     try:
@@ -209,7 +209,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[BinaryIO]:
-    """Open for writing bytes, compressed where the name ends with .gz or .zst; equal data give equal files."""
+    """Open for writing bytes, compressed if the name ends with .gz or .zst; equal data give equal files."""
     kind = compression(path)
     if kind == ".zip":
         raise DataError(f"data are written plain, or compressed as .gz or .zst, but {path} is a zip; name it so")

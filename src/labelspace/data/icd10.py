@@ -14,7 +14,10 @@ TEST_SHARE = 0.2
 
 
 def icd10(seed: int = 0) -> tuple[Dataset, Dataset]:
-    """Train and test. A label's name is the code, its synonym the description; the hierarchy is the tree of codes."""
+    """Return train and test.
+
+    A label's name is the code, its synonym the description; the hierarchy is the tree of codes.
+    """
     icd = require("simple_icd_10_cm", extra="demo")
     codes = list(dict.fromkeys(icd.get_all_codes(True)))
     descriptions = [icd.get_description(code) for code in codes]
@@ -37,7 +40,7 @@ def icd10(seed: int = 0) -> tuple[Dataset, Dataset]:
 
 
 def _dataset(documents: list[tuple[int, str]], space: LabelSpace, name: str) -> Dataset:
-    """Documents given as (label id, text), labeled with the code and its ancestors."""
+    """Return documents given as (label id, text), labeled with the code and its ancestors."""
     assert space.hierarchy is not None
     Y: Csr = sp.csr_matrix(
         (np.ones(len(documents), np.float32), [code for code, _ in documents], np.arange(len(documents) + 1)),

@@ -1,6 +1,6 @@
 """The label files of a data file: ``labels.jsonl`` (names and synonyms by id) and ``hierarchy.tsv`` (edges).
 
-Those of ``a.csv`` are ``a.labels.jsonl`` and ``a.hierarchy.tsv`` beside it. The splits of a folder (``train.*``,
+Those of ``a.csv`` are ``a.labels.jsonl`` and ``a.hierarchy.tsv`` in its folder. The splits of a folder (``train.*``,
 ``dev.*``, ``test.*``) share its ``labels.jsonl`` and ``hierarchy.tsv``; other files in the folder are read without.
 """
 
@@ -121,7 +121,7 @@ def write_hierarchy(path: str | Path, labels: LabelSpace) -> None:
 
 
 def own_file(path: str | Path, kind: str) -> Path:
-    """Where the label file of a data file alone is.
+    """Return the path of the label file that belongs to one data file.
 
     >>> own_file("data/a.csv.gz", LABELS).as_posix(), own_file("a.labels.jsonl", HIERARCHY).as_posix()
     ('data/a.labels.jsonl', 'a.hierarchy.tsv')
@@ -130,47 +130,47 @@ def own_file(path: str | Path, kind: str) -> Path:
 
 
 def shared_file(path: str | Path, kind: str) -> Path | None:
-    """The label file that the splits of a folder share, where the data file is one of them and there is such a file."""
+    """Return the label file that the splits of a folder share; None if the data file is no split, or there is none."""
     shared = Path(path).with_name(kind)
     return shared if (_stem(path) in SPLITS or Path(path).name == LABELS) and is_data_file(shared) else None
 
 
 def label_file(path: str | Path, kind: str) -> Path | None:
-    """The label file of a data file: its own, else the shared one of its folder; None where there is none."""
+    """Return the label file of a data file: its own, else the shared one of its folder; None if there is none."""
     own = own_file(path, kind)
     return own if is_data_file(own) else shared_file(path, kind)
 
 
 def label_files(path: str | Path) -> list[Path]:
-    """The label files that are read with a data file."""
+    """Return the label files that are read with a data file."""
     return [file for kind in (LABELS, HIERARCHY) if (file := label_file(path, kind)) is not None]
 
 
 def unread_label_files(path: str | Path) -> list[Path]:
-    """The label files in the folder of a data file that are not read with it: it is no split."""
+    """Return the label files in the folder of a data file that are not read with it, as it is no split."""
     beside = [Path(path).with_name(kind) for kind in (LABELS, HIERARCHY) if label_file(path, kind) is None]
     return [file for file in beside if is_data_file(file)]
 
 
 def are_labels(path: str | Path) -> bool:
-    """Whether a file has labels by its name, and no documents."""
+    """Return whether a file has labels by its name, and no documents."""
     name = Path(path).name
     return name == LABELS or name.endswith(f".{LABELS}")
 
 
 def _stem(path: str | Path) -> str:
-    """The name of a data file without its format."""
+    """Return the name of a data file without its format."""
     return Path(without_compression(Path(path).name)).stem.removesuffix(".labels")
 
 
 def labels_beside(path: str | Path) -> LabelSpace | None:
-    """The labels of the label file of a data file, or None."""
+    """Return the labels of the label file of a data file, or None."""
     beside = label_file(path, LABELS)
     return None if beside is None else read_labels(beside)
 
 
 def hierarchy_beside(path: str | Path, labels: LabelSpace) -> LabelSpace:
-    """The labels with a hierarchy: their own, else that of the data file's label file, else that of path names."""
+    """Return the labels with a hierarchy: their own, else that of the label file, else that of path names."""
     if labels.hierarchy is not None:
         return labels
     beside = label_file(path, HIERARCHY)
@@ -185,7 +185,10 @@ def hierarchy_beside(path: str | Path, labels: LabelSpace) -> LabelSpace:
 
 
 def numbered_labels(n_labels: int, n_occurrences: int, path: str | Path, line: int) -> LabelSpace:
-    """``LabelSpace.numbered``; a mistyped id in a file with few label occurrences must not fill the memory."""
+    """Return ``LabelSpace.numbered``; raise DataError for many more labels than occurrences of labels.
+
+    A mistyped id in a small file must not fill the memory.
+    """
     limit = max(MAX_LABELS.value, n_occurrences)
     if n_labels > limit:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Labels of documents as a matrix: a column per label, whose names may be in a file beside it."""
+"""Labels of documents as a matrix: a column per label, whose names may be in a file in the same folder."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from labelspace.types import Csr, LabelSpace
 
 
 def label_ones(Y: Csr, where: str | Path) -> Csr:
-    """A matrix of labels as ones: values above 0 mark a label, 0 none.
+    """Return a matrix of labels as ones: values above 0 mark a label, 0 none.
 
     >>> label_ones(sp.csr_matrix([[0.5, 0, 1]]), "Y.npz").toarray().tolist()
     [[1.0, 0.0, 1.0]]
@@ -27,7 +27,7 @@ def label_ones(Y: Csr, where: str | Path) -> Csr:
 
 
 def distinct_names(names: Sequence[str], ids: Iterable[str]) -> list[str]:
-    """Names of labels, those that several labels have followed by the label's id; an empty one is the id alone.
+    """Return names of labels; a name that several labels have is followed by the id, an empty one is the id.
 
     >>> distinct_names(["tea", "cup", "tea", ""], ["B1", "B2", "B3", "B4"])
     ['tea <B1>', 'cup', 'tea <B3>', '<B4>']
@@ -41,10 +41,10 @@ def distinct_names(names: Sequence[str], ids: Iterable[str]) -> list[str]:
 def in_label_space(
     Y: Csr, own: LabelSpace | None, given: LabelSpace | None, where: str | Path
 ) -> tuple[Csr, LabelSpace]:
-    """The matrix and the label space of a file with the labels ``own``, None where its columns have no names.
+    """Return the matrix and the label space of a file with the labels ``own``, None if its columns have no names.
 
-    The space is ``given`` where that is not None, with the names of used columns that it does not have appended.
-    Columns without names are the labels of that space by number.
+    The space is ``given`` if that is not None, with the names of used columns that it does not have appended. Columns
+    without names are the labels of that space by number.
 
     >>> Y, space = in_label_space(sp.csr_matrix([[1, 1]]), LabelSpace(["b", "c"]), LabelSpace(["a", "b"]), "Y.npz")
     >>> space.names, Y.toarray().tolist()
@@ -70,7 +70,7 @@ def in_label_space(
 
 
 def check_rows(sizes: dict[str, int | None]) -> None:
-    """Refuse files of one split that are not of the same documents; None where there is no such file."""
+    """Raise DataError for files of one split with different numbers of documents; None stands for a missing file."""
     present = {name: size for name, size in sizes.items() if size is not None}
     if len(set(present.values())) > 1:
         listed = ", ".join(f"{name} has {size:,}" for name, size in present.items())

@@ -11,7 +11,7 @@ from labelspace.types import Csr, Dataset, Hierarchy, LabelSpace, Longs
 
 
 def merged_labels(labels: LabelSpace, into: Longs, names: Sequence[str]) -> tuple[LabelSpace, Longs]:
-    """The labels where label l becomes the label ``into[l]``, by other names, and the new id of each old label.
+    """Return the labels where label l becomes the label ``into[l]``, by other names, and the new ids of old labels.
 
     Edges from a label to itself are left out; a circle is an error.
 
@@ -53,7 +53,7 @@ def _hierarchy(labels: LabelSpace, number: Longs, names: Sequence[str]) -> Hiera
 
 
 def merged_columns(Y: Csr, number: Longs, n_labels: int) -> Csr:
-    """The labels of documents under their new ids, 0 or 1. Shape (n, n_labels)."""
+    """Return the labels of documents under their new ids, 0 or 1. Shape (n, n_labels)."""
     merged = sp.csr_matrix((Y.data, number[Y.indices], Y.indptr), shape=(Y.shape[0], n_labels))
     merged.sum_duplicates()
     merged.data[:] = 1
@@ -61,7 +61,7 @@ def merged_columns(Y: Csr, number: Longs, n_labels: int) -> Csr:
 
 
 def normalized(name: str) -> str:
-    """What spellings that differ in case or spaces alone have in common.
+    """Return what spellings that differ only in case or spaces have in common.
 
     >>> normalized(" Rye  Bread")
     'rye bread'
@@ -70,7 +70,7 @@ def normalized(name: str) -> str:
 
 
 def spelling_groups(labels: LabelSpace) -> list[list[int]]:
-    """Labels whose names differ in case or spaces alone, where there are several; URIs say that labels are different.
+    """Return groups of labels whose names differ only in case or spaces, unless URIs say that they differ.
 
     >>> spelling_groups(LabelSpace(["Windows", "bread", "windows"]))
     [[0, 2]]
@@ -83,7 +83,7 @@ def spelling_groups(labels: LabelSpace) -> list[list[int]]:
 
 
 def merge_spellings(documents: Dataset, n_known: int) -> tuple[Dataset, int]:
-    """The documents with one label for all spellings of it, and how many labels went into others.
+    """Return the documents with one label for all spellings of it, and how many labels went into others.
 
     The first ``n_known`` labels stay as they are; of the others the most frequent spelling stays.
 

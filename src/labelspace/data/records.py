@@ -1,4 +1,4 @@
-"""A document as read from a text format, and its validation."""
+"""Documents as they are read from a file, one by one or in batches, and their validation; data sets as records."""
 
 import ast
 import json
@@ -66,7 +66,7 @@ class Rows:
 
 
 def parse_object(text: str, location: Location) -> dict[str, object]:
-    """One line as a JSON object.
+    """Return one line as a JSON object.
 
     >>> parse_object('{"label": "cat"}', Location("labels.jsonl", 1))
     {'label': 'cat'}
@@ -89,7 +89,7 @@ def parse_object(text: str, location: Location) -> dict[str, object]:
 
 
 def _check_surrogates(value: object, location: Location) -> None:
-    """A JSON escape can be half a character, which cannot be encoded as UTF-8 later."""
+    """Raise DataError for half a character in a JSON escape, which cannot be encoded as UTF-8 later."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -100,7 +100,7 @@ def _check_surrogates(value: object, location: Location) -> None:
 def to_record(
     row: Mapping[str, object], number: int, location: Location, labels: tuple[Label, ...] | None = None
 ) -> Record:
-    """Check one row; ``number`` (from 0) is the default id, and null is the same as a missing field.
+    """Check one row; ``number`` (from 0) is the default id, and null counts as a missing field.
 
     Its labels are ``labels``, or those of the field.
 
@@ -123,7 +123,7 @@ def to_record(
 
 
 def parsed_list(text: str, name: str, location: Location) -> object:
-    """A list as JSON, or as Python prints it, which pandas writes."""
+    """Return a list written as JSON, or as Python prints it, which pandas writes."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -136,7 +136,7 @@ def parsed_list(text: str, name: str, location: Location) -> object:
 
 
 def checked_id(value: object, number: int, location: Location) -> str:
-    """The id of a row; by default its number."""
+    """Return the id of a row, by default its number."""
     if value is None:
         return str(number)
     if isinstance(value, str):
@@ -147,7 +147,7 @@ def checked_id(value: object, number: int, location: Location) -> str:
 
 
 def _features_string(value: object, location: Location) -> str:
-    """Features by their indices, or a vector of numbers, as ``"3:0.5 17:1"``."""
+    """Return features by their indices, or a vector of numbers, as ``"3:0.5 17:1"``."""
     if isinstance(value, list):
         value = {str(index): number for index, number in enumerate(value)}
     if not isinstance(value, Mapping):
@@ -170,7 +170,7 @@ def _checked_labels(value: object, location: Location) -> tuple[Label, ...]:
 
 
 def distinct_labels(values: Iterable[object], location: Location) -> tuple[Label, ...]:
-    """The labels of one document, each once: names (not empty) without spaces around them, or ids (from 0).
+    """Return the labels of one document, each once: names (not empty, without outer spaces), or ids (from 0).
 
     >>> distinct_labels(["b", "a ", "b"], Location("a.jsonl", 1))
     ('b', 'a')
@@ -194,7 +194,7 @@ def distinct_labels(values: Iterable[object], location: Location) -> tuple[Label
 
 
 def shown(value: object) -> str:
-    """A value for a message: shortened, and null, true and false as in JSON."""
+    """Return a value for a message: shortened, and null, true and false as in JSON."""
     words = {None: "null", True: "true", False: "false"}
     if value is None or isinstance(value, bool):
         return words[value]
@@ -203,13 +203,13 @@ def shown(value: object) -> str:
 
 
 def record_fields(dataset: Dataset) -> list[str]:
-    """The record fields that a data set has."""
+    """Return the record fields that a data set has."""
     columns = {"id": dataset.ids, "text": dataset.texts, "features": dataset.X, "labels": dataset.Y}
     return [name for name in FIELDS if columns[name] is not None]
 
 
 def to_records(dataset: Dataset) -> Iterator[Record]:
-    """The documents, one by one; labels without names are given as ids, which keeps their order.
+    """Return the documents as records; labels without names are given as ids, which keeps their order.
 
     >>> from scipy.sparse import csr_matrix
     >>> dataset = Dataset(csr_matrix([[1, 0]]), LabelSpace(["cat", "dog"]), texts=["it purrs"])
@@ -228,12 +228,14 @@ def to_records(dataset: Dataset) -> Iterator[Record]:
 
 
 def is_numbered(labels: LabelSpace) -> bool:
-    """Whether the names are '0', '1', ... in order."""
+    """Return whether the names are '0', '1', ... in order."""
     return all(name == str(i) for i, name in enumerate(labels.names))
 
 
 def record_batches(records: Iterable[Record], max_records: int) -> Iterator[list[Record]]:
-    """Lists of at most ``max_records``, shorter where documents are long: a list ends with ``MAX_LINE_BYTES`` in all.
+    """Return lists of at most ``max_records``, shorter if documents are long.
+
+    A list ends once its documents have ``MAX_LINE_BYTES`` in all.
 
     >>> [len(batch) for batch in record_batches([Record("a", "it purrs")] * 5, 2)]
     [2, 2, 1]
@@ -256,7 +258,7 @@ def record_batches(records: Iterable[Record], max_records: int) -> Iterator[list
 
 
 def batch_inputs(batch: Sequence[Record], n_features: int | None, source: str) -> Csr | list[str]:
-    """What a model reads of some records of a source: rows of so many features, or texts where that is None."""
+    """Return what a model reads of some records: rows of ``n_features`` features, or texts if that is None."""
     if n_features is None:
         return [_field(record, record.text, "text", source) for record in batch]
     rows = [_field(record, record.features, "features", source) for record in batch]

@@ -52,7 +52,7 @@ def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None)
 
 
 def writable_format(path: str | Path, name: str | None = None) -> AnyFormat:
-    """The format of a file to write, by its name or as named; one that cannot be written is an error."""
+    """Return the format of a file to write, by its name or as named; raise DataError for an unknown name."""
     possible = [format_named(name)] if name is not None else formats_of(path)
     if name is None and file_format(path) == ".json":  # JSON lines may have that ending too; a list is valid JSON
         return FORMATS["json"]
@@ -71,8 +71,8 @@ def iter_records(
     """Stream the documents of a file of any size, without labels; with ``columns`` it may be such a table.
 
     A ``.txt`` is plain text, one document per line; with ``ready_made`` it has rows of features, as for
-    ``read_dataset``. Files without a known extension, and ``-`` (the standard input), are JSON lines where the first
-    line starts with a brace, else plain text.
+    ``read_dataset``. Files without a known extension, and ``-`` (the standard input), are JSON lines if the first line
+    starts with a brace, else plain text.
     """
     options = options or ReadOptions()
     options = options if columns is None else replace(options, columns=columns)
@@ -84,7 +84,7 @@ def iter_records(
 
 
 def _is_plain(path: str | Path, ready_made: bool, options: ReadOptions) -> bool:
-    """Whether a file has one text per line, or JSON lines without saying so by its name."""
+    """Return whether a file has one text per line, or JSON lines without saying so by its name."""
     if str(path) == STDIN or (not file_format(path) and not formats_of(path) and not Path(path).is_dir()):
         return True
     if ready_made or file_format(path) != _XMC or Path(path).is_dir():
@@ -104,7 +104,7 @@ def _records(path: str | Path, rows: Rows, options: ReadOptions) -> Iterator[Rec
 
 
 def document_layout(path: str | Path, names: Sequence[str], options: ReadOptions) -> Columns | Fields | None:
-    """What columns hold of documents to tag, by their names alone: a pipe is read once. None where there are none."""
+    """Return what columns hold of documents to tag, by their names only: a pipe is read once. None without columns."""
     if options.columns is not None and is_table(names, options.columns, with_labels=False):
         return options.columns
     if not names:
@@ -116,7 +116,7 @@ def document_layout(path: str | Path, names: Sequence[str], options: ReadOptions
 
 
 def layout_records(path: str | Path, rows: Rows, layout: Columns | Fields, first: int = 0) -> Iterator[Record]:
-    """The documents to tag of open rows; ``first`` is the number of the first row, by default its id."""
+    """Return the documents to tag of open rows; ``first`` is the number of the first row, by default its id."""
     if isinstance(layout, Columns):
         return table_records(path, rows, layout, with_labels=False, first=first)
     return field_records(rows, layout, with_labels=False, first=first)
@@ -136,7 +136,7 @@ def _lines_or_json(path: str | Path, encoding: str, options: ReadOptions) -> Ite
 class Source:
     """The files of the splits of a data set; each is read on demand.
 
-    Validation and test files are read as the training file was: the same columns, the same label separator.
+    Validation and test files are read as the training file was, with its columns and label separator.
     """
 
     path: Path
@@ -149,25 +149,25 @@ class Source:
 
     @property
     def columns(self) -> Columns | None:
-        """Inputs and outputs, where the files are tables."""
+        """Inputs and outputs if the files are tables, else None."""
         return self.options.columns
 
     def read_as(self, columns: Columns | None, fields: Fields | None) -> "Source":
-        """The same files, read as the training file of a model was."""
+        """Return this source, to be read as the training file of a model was."""
         return replace(self, options=replace(self.options, columns=columns, fields=fields))
 
     @property
     def has_dev(self) -> bool:
-        """Whether there is a validation file."""
+        """True if there is a validation file."""
         return self.dev_path is not None
 
     @property
     def has_test(self) -> bool:
-        """Whether there is a test file."""
+        """True if there is a test file."""
         return self.test_path is not None
 
     def train(self) -> Dataset:
-        """The training documents."""
+        """Read the training documents."""
         if self.labels_only:
             raise DataError(
                 f"there must be training documents, but {self.path} has labels only; add train.* ({KNOWN}), or tag "
@@ -179,20 +179,20 @@ class Source:
         return documents
 
     def labels(self) -> LabelSpace:
-        """The labels of a source without documents, with their hierarchy."""
+        """Return the labels of a source without documents, with their hierarchy."""
         return hierarchy_beside(self.train_path, read_labels(self.train_path))
 
     def dev(self, labels: LabelSpace | None = None) -> Dataset | None:
-        """The validation documents, or None; ``labels`` are those of the training documents."""
+        """Read the validation documents, if any; ``labels`` are those of the training documents."""
         return None if self.dev_path is None else read_dataset(self.dev_path, labels, options=self.options)
 
     def test(self, labels: LabelSpace | None = None) -> Dataset | None:
-        """The test documents, or None; ``labels`` are those of the training documents."""
+        """Read the test documents, if any; ``labels`` are those of the training documents."""
         return None if self.test_path is None else read_dataset(self.test_path, labels, options=self.options)
 
 
 def open_source(path: str | Path, columns: Columns | None = None, options: ReadOptions | None = None) -> Source:
-    r"""The splits of a folder; a single file is a training split, or the labels if it is a ``*labels.jsonl``.
+    r"""Return the splits of a folder; a single file is a training split, or the labels if it is a ``*labels.jsonl``.
 
     With ``columns`` the splits are tables, and there must be training rows.
 
@@ -223,16 +223,16 @@ def open_source(path: str | Path, columns: Columns | None = None, options: ReadO
 
 
 def _not_now(line: str) -> None:
-    """What is detected is said when the file is read."""
+    """Stay silent: what is detected is reported when the file is read."""
 
 
 def _holds_texts(folder: Path) -> bool:
-    """Whether a folder has documents, each in a .txt of its own."""
+    """Return whether a folder has documents, each in a .txt of its own."""
     return folder.is_dir() and text_folder.recognizes_folder(folder)
 
 
 def split_file(folder: Path, split: str) -> Path | None:
-    """The file of a split in a folder or an archive, or None; a folder of that name with texts is one too."""
+    """Return the file of a split in a folder or an archive, or None; a folder of that name with texts is one too."""
     for files in (xmc_pairs.split_files(folder), pecos.split_files(folder)):
         if "train" in files or split in files:
             return files.get(split)
@@ -246,7 +246,7 @@ def split_file(folder: Path, split: str) -> Path | None:
 
 
 def test_file(folder: Path) -> Path | None:
-    """The test file of a folder; of a folder of texts without splits, the folder."""
+    """Return the test file of a folder; of a folder of texts without splits, the folder."""
     file = split_file(folder, "test")
     return folder if file is None and split_file(folder, "train") is None and _holds_texts(folder) else file
 

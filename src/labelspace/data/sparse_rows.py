@@ -44,7 +44,7 @@ class SparseRows:
         self._x_values = large_arrays.growing(np.float32)
 
     def add(self, block: bytes, limit: int) -> int:
-        """Parse up to ``limit`` rows of a block of complete lines; returns the number of bytes used."""
+        """Parse up to ``limit`` rows of a block of complete lines; return the number of bytes used."""
         if not block.endswith(b"\n"):
             block += b"\n"  # the kernel needs a line end
         n_lines = block.count(b"\n")
@@ -79,7 +79,7 @@ class SparseRows:
         self.add(block, limit=len(strings))
 
     def matrices(self, n_features: int | None, n_labels: int) -> tuple[Csr, Csr]:
-        """X float32 (n_rows, n_features) and Y of ones; without ``n_features`` it is the largest index + 1.
+        """Return X float32 (n_rows, n_features) and Y of ones; by default ``n_features`` is the largest index + 1.
 
         Clears the collected blocks on the way, to avoid a second copy of everything in memory.
         """
@@ -110,7 +110,10 @@ class SparseRows:
 
 
 def check_width(n_features: int, n_values: int, where: str | Path) -> None:
-    """A mistyped index in a file with few values must not become billions of columns, which methods allocate."""
+    """Raise DataError for many more features than values, which a mistyped index makes.
+
+    Methods would allocate billions of columns.
+    """
     limit = max(MAX_FEATURES.value, n_values)
     if n_features > limit:
         raise DataError(
@@ -134,7 +137,7 @@ def _csr(counts: npt.NDArray[Any], ids: npt.NDArray[Any], values: npt.NDArray[An
 def parse_features(
     strings: Sequence[str], n_features: int | None = None, location: RowLocation = lambda row: f"row {row}"
 ) -> Csr:
-    """Feature strings to rows of X, float32 (n, n_features); without ``n_features`` it is the largest index + 1.
+    """Return feature strings as rows of X, float32 (n, n_features); by default up to the largest index.
 
     >>> parse_features(["3:0.5 17:1", ""], n_features=20).toarray()[0, [3, 17]].tolist()
     [0.5, 1.0]
@@ -146,7 +149,7 @@ def parse_features(
 
 
 def format_rows(X: Csr, Y: Csr | None) -> Iterator[bytes]:
-    """The lines of X, with the labels of Y in front, in blocks of complete lines."""
+    """Return the lines of X, with the labels of Y in front, in blocks of complete lines."""
     if X.shape[1] > MAX_COLUMNS:
         raise DataError(f"at most {MAX_COLUMNS} features can be written, but there are {X.shape[1]}; hash them")
     if not np.isfinite(X.data).all():
@@ -168,7 +171,7 @@ def format_rows(X: Csr, Y: Csr | None) -> Iterator[bytes]:
 
 
 def format_features(X: Csr) -> Iterator[str]:
-    """The rows of X as feature strings.
+    """Return the rows of X as feature strings.
 
     >>> list(format_features(sp.csr_matrix([[0.0, 0.5], [0.0, 0.0]])))
     ['1:0.5', '']
@@ -182,7 +185,7 @@ BLOCK_BYTES = 16 * 2**20
 
 
 def line_blocks(file: BinaryIO, path: str | Path, line: int = 1) -> Iterator[bytes]:
-    r"""Blocks of complete lines, from line number ``line`` on; a line end is added where the last one has none.
+    r"""Return blocks of complete lines, from line number ``line`` on; a last line without an end gets one.
 
     >>> from io import BytesIO
     >>> list(line_blocks(BytesIO(b"a\nb\nc"), "a.txt"))

@@ -7,7 +7,7 @@ from labelspace.types import Dataset
 
 
 def hold_out(dataset: Dataset, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
-    """The remaining documents and a random ``fraction`` held out; both keep the order and have at least one document.
+    """Return the remaining documents and a random ``fraction`` held out; both keep the order and have a document.
 
     >>> from scipy.sparse import csr_matrix
     >>> from labelspace.types import LabelSpace

@@ -25,7 +25,10 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})  # in lower case
 def table_records(
     path: str | Path, rows: Rows, columns: Columns, with_labels: bool = True, first: int = 0, is_checked: bool = False
 ) -> Iterator[Record]:
-    """The rows of a file as records; ``first`` is the number of its first row, ``is_checked``: it has the columns."""
+    """Return the rows of a file as records; ``first`` is the number of its first row.
+
+    ``is_checked`` says that the file is known to have the columns.
+    """
     names = [] if is_checked else rows.names()
     if names:  # an empty file has no columns
         check_columns(path, names, columns, with_labels)
@@ -35,7 +38,7 @@ def table_records(
 
 
 def row_text(row: Mapping[str, object], columns: Columns) -> str:
-    """The text of a row; empty where every input is missing.
+    """Return the text of a row; empty if every input is missing.
 
     >>> columns = Columns(("title", "size", "price"), (("brand",),))
     >>> row_text({"title": " Brass Angle ", "size": "NA", "price": 119.0}, columns)
@@ -46,7 +49,7 @@ def row_text(row: Mapping[str, object], columns: Columns) -> str:
 
 
 def row_texts(inputs: Iterable[Any], columns: Columns | None) -> Iterable[Any]:
-    """Texts as they are, rows of a table as texts; a row with none of the columns is an error."""
+    """Return texts as they are, rows of a table as texts; raise DataError for a row with none of the columns."""
     if columns is None:
         return inputs
     texts = []
@@ -61,7 +64,7 @@ def row_texts(inputs: Iterable[Any], columns: Columns | None) -> Iterable[Any]:
 
 
 def row_labels(row: Mapping[str, object], columns: Columns) -> tuple[str, ...]:
-    """The labels of a row, each once.
+    """Return the labels of a row, each once.
 
     >>> row_labels({"brand": "Trm", "tags": ["a", None, "b"]}, Columns(("title",), (("brand",), ("tags",))))
     ('brand: Trm', 'tags: a', 'tags: b')
@@ -71,7 +74,7 @@ def row_labels(row: Mapping[str, object], columns: Columns) -> tuple[str, ...]:
 
 
 def cell_values(cell: object) -> list[str]:
-    """The values of a cell, without missing ones: one, or those of a list or mapping.
+    """Return the values of a cell, without missing ones: one, or those of a list or mapping.
 
     >>> cell_values(119.0), cell_values([1.5, "n/a", True]), cell_values(float("nan"))
     (['119'], ['1.5', 'True'], [])
@@ -89,7 +92,7 @@ def cell_values(cell: object) -> list[str]:
 
 
 def _to_string(cell: object) -> str:
-    """A value as written by hand: 119 and not 119.0."""
+    """Return a value as written by hand: 119 and not 119.0."""
     if isinstance(cell, bytes):
         return cell.decode(errors="replace").strip()
     if isinstance(cell, Decimal):
@@ -105,7 +108,7 @@ def _to_string(cell: object) -> str:
 
 
 def describe_labels(labels: LabelSpace, Y: Csr, columns: Columns) -> LabelSpace:
-    """The labels with their values as synonyms, and the hierarchy of the training rows Y (n, n_labels).
+    """Return the labels with their values as synonyms, and the hierarchy of the training rows Y (n, n_labels).
 
     >>> from scipy.sparse import csr_matrix
     >>> labels, Y = LabelSpace(["L0: Drinks", "L1: Juice", "L1: Tea"]), csr_matrix([[1, 1, 0], [1, 0, 1]])
@@ -118,7 +121,7 @@ def describe_labels(labels: LabelSpace, Y: Csr, columns: Columns) -> LabelSpace:
 
 
 def _hierarchy(labels: LabelSpace, Y: Csr, columns: Columns) -> Hierarchy | None:
-    """The hierarchy of the category columns as in the rows; without any, that of label names that are paths."""
+    """Return the hierarchy of the category columns as in the rows; without any, that of label names that are paths."""
     if all(len(group) == 1 for group in columns.outputs):
         return labels.hierarchy
     members, by_label = columns.masks(labels.names), Y.tocsc()
@@ -131,7 +134,7 @@ def _hierarchy(labels: LabelSpace, Y: Csr, columns: Columns) -> Hierarchy | None
 
 
 def _level_edges(blocks: list[Csr], levels: list[Longs]) -> Iterator[Longs]:
-    """Edges (child, parent) of one path of levels; a block is the columns of Y of one level."""
+    """Return the edges (child, parent) of one path of levels; a block is the columns of Y of one level."""
     present = [np.diff(block.indptr) > 0 for block in blocks]  # (n,) per level
     for child in range(1, len(blocks)):
         unmatched = present[child].copy()  # rows whose nearest level above has not been reached

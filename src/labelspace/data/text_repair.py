@@ -21,7 +21,7 @@ _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufeff]|(?<![\x80-\uffff])[\x80-\x
 
 
 def is_garbled(text: str) -> bool:
-    r"""Whether a text has characters that wrong encodings leave.
+    r"""Return whether a text has characters that wrong encodings leave.
 
     >>> is_garbled("CafÃ© au lait"), is_garbled("Café au lait"), is_garbled("caf\ufffd"), is_garbled("LIBERTÉ»")
     (True, False, True, False)
@@ -32,9 +32,9 @@ def is_garbled(text: str) -> bool:
 
 
 def ungarbled(text: str) -> str:
-    r"""The text as it was before it was decoded wrongly, where that is certain; else the text itself.
+    r"""Return the text as it was before it was decoded wrongly, if that is certain; else the text itself.
 
-    It is certain where all characters beyond ASCII are bytes of UTF-8 sequences, of the usual scripts. The encoding was
+    It is certain if all characters beyond ASCII are bytes of UTF-8 sequences, of the usual scripts. The encoding was
     Windows-1252 or Latin-1; or Latin-2, if there are bytes that it has no characters for.
 
     >>> ungarbled("CafÃ© â€œNoirâ€\x9d"), ungarbled("Café Ã©"), ungarbled("LIBERTÉ»")
@@ -49,7 +49,7 @@ def ungarbled(text: str) -> str:
 
 
 def _bytes_before(text: str) -> bytes:
-    """The bytes that were decoded wrongly; a ValueError where it is not certain that they were."""
+    """Return the bytes that were decoded wrongly; raise ValueError if it is not certain that they were."""
     if not text.isascii() and _SUSPECT.search(text) is not None:
         if _SEQUENCE.sub("", text).isascii():
             return bytes(_AS_BYTE.get(ord(char), ord(char)) for char in text)
@@ -59,7 +59,7 @@ def _bytes_before(text: str) -> bytes:
 
 
 def has_control(text: str) -> bool:
-    r"""Whether a text has control characters other than white space.
+    r"""Return whether a text has control characters other than white space.
 
     >>> has_control("a\tb\n"), has_control("a\x00b")
     (False, True)
@@ -68,7 +68,7 @@ def has_control(text: str) -> bool:
 
 
 def without_control(text: str) -> str:
-    r"""The text without control characters; the quotes and dashes of Windows-1252 become what they are.
+    r"""Return the text without control characters; the quotes and dashes of Windows-1252 become what they are.
 
     >>> without_control("it\x92s\x00 \x1bhere")
     'it’s here'

@@ -1,4 +1,4 @@
-"""Texts as Python gives them: checked, and with lists of label names as a data set."""
+"""Texts: stored in a file as UTF-8, one after the other, or given as Python objects and checked."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
@@ -16,7 +16,7 @@ BLOCK = 1024  # texts that are decoded at a time
 
 
 class StoredTexts(Sequence[str]):
-    """Texts as an array of bytes, which may be memory-mapped.
+    """Texts as an array of bytes, which may be memory-mapped; only requested texts become strings.
 
     >>> texts = StoredTexts.of(["red apple", "naïve", ""])
     >>> texts[1], texts[:2], len(texts), texts.n_characters
@@ -28,7 +28,7 @@ class StoredTexts(Sequence[str]):
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> "StoredTexts":
-        """The texts of a list, or the stored ones themselves."""
+        """Return the texts of a list as stored ones, or the stored ones themselves."""
         if isinstance(texts, StoredTexts):
             return texts
         growing = GrowingTexts()
@@ -91,13 +91,13 @@ class GrowingTexts:
         self._pending = []
 
     def finish(self) -> StoredTexts:
-        """All texts; nothing can be added then."""
+        """Return all texts; nothing can be added afterwards."""
         self._write()
         return StoredTexts(self._content.finish(), self._ends.finish(), self._n_characters)
 
 
 class TextList:
-    """Texts as a file gives them: a list, or, where large arrays live in files, stored ones.
+    """Texts of a file: a list, or stored texts if large arrays live in files.
 
     >>> texts = TextList()
     >>> texts.append("red apple")
@@ -110,19 +110,19 @@ class TextList:
         self.append = self._texts.append
 
     def finish(self) -> Sequence[str]:
-        """All texts; nothing can be added then."""
+        """Return all texts; nothing can be added afterwards."""
         return self._texts if isinstance(self._texts, list) else self._texts.finish()
 
 
 def n_characters(texts: Sequence[str]) -> int:
-    """The characters of all texts."""
+    """Return the number of characters of all texts."""
     return texts.n_characters if isinstance(texts, StoredTexts) else sum(map(len, texts))
 
 
 def check_texts(texts: Iterable[Any], one: str = "give a list of texts: [text]") -> Sequence[str]:
-    """The texts as a list; anything but texts is an error that names its row, and says what to do with ``one``.
+    """Return the texts as a list; raise DataError for anything but texts, which names the row and says what to do.
 
-    Those of a cache stay where they are.
+    ``one`` is the remedy if a single text is given. Stored texts stay stored.
     """
     if isinstance(texts, StoredTexts):
         return texts
@@ -138,12 +138,12 @@ def check_texts(texts: Iterable[Any], one: str = "give a list of texts: [text]")
 
 
 def without_lone_surrogates(text: str) -> str:
-    """The text with ``?`` for what is no valid Unicode: tokenizers of other packages refuse that."""
+    """Return the text with ``?`` for invalid Unicode, which tokenizers of other packages refuse."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def check_training_texts(texts: Iterable[str]) -> Sequence[str]:
-    """The same, with at least one text."""
+    """Return the texts as a list; raise DataError unless there is at least one text."""
     listed = check_texts(texts)
     if not listed:
         raise DataError("features must be fitted on at least one text, but there are 0; give more texts")
@@ -151,7 +151,7 @@ def check_training_texts(texts: Iterable[str]) -> Sequence[str]:
 
 
 def dataset_from_names(texts: Iterable[str], labels: Any) -> Dataset:  # noqa: ANN401 - see ``read_labels``
-    """Texts and lists of names as a Dataset; labels are numbered in alphabetical order."""
+    """Return texts and lists of names as a Dataset; labels are numbered in alphabetical order."""
     listed = check_texts(texts)
     Y, space = read_labels(labels, len(listed))
     return Dataset(Y, space, texts=listed)

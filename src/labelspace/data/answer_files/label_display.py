@@ -9,7 +9,7 @@ from labelspace.types import PATH_SEPARATOR, LabelSpace
 
 
 class ShownLabel(NamedTuple):
-    """What is shown of a label; None where there is no such thing."""
+    """What is shown of a label; None for what it lacks."""
 
     name: str
     uri: str | None
@@ -18,7 +18,7 @@ class ShownLabel(NamedTuple):
 
 
 class LabelDisplay:
-    """The labels of a space, in a language where their vocabulary has names in it.
+    """The labels of a space, shown in a language if their vocabulary has names in it.
 
     >>> from labelspace.types import Concept
     >>> space = LabelSpace(["animals", "cats"], concepts=[Concept("ex:1"), Concept("ex:2", "02", {"fi": "kissat"})])
@@ -34,7 +34,7 @@ class LabelDisplay:
         self.shown = cache(self._shown)  # the same labels come again and again
 
     def name(self, label: int) -> str:
-        """The name in the language, else the label's own."""
+        """Return the name in the language, else the label's own."""
         return self._labels.concept(label).name_in(self._language, self._labels.names[label])
 
     def _shown(self, label: int) -> ShownLabel:
@@ -42,9 +42,9 @@ class LabelDisplay:
         return ShownLabel(self.name(label), concept.uri, concept.notation, self._path(label))
 
     def _path(self, label: int) -> str | None:
-        """The names from the root on; of a label with several parents, by the first of them.
+        """Return the names from the root on, by the first of several parents.
 
-        Where names are paths themselves, that of the label.
+        If names are paths themselves, the path is the name.
         """
         if self._labels.hierarchy is None:
             return None
@@ -58,13 +58,13 @@ class LabelDisplay:
         return path
 
     def names(self) -> Sequence[str]:
-        """The names of all labels."""
+        """Return the names of all labels."""
         if self._language is None:
             return self._labels.names
         return [self.name(label) for label in range(len(self._labels))]
 
     def as_json(self, label: int, score: float) -> dict[str, Any]:
-        """A label of an answer as a JSON object; what it has not is left out."""
+        """Return a label of an answer, given by its own name, as a JSON object without what it lacks."""
         shown = self.shown(label)
         more = {"id": shown.uri, "notation": shown.notation, "path": shown.path}
         present = {key: value for key, value in more.items() if value is not None}
@@ -72,7 +72,7 @@ class LabelDisplay:
 
 
 def check_language(labels: LabelSpace, language: str) -> None:
-    """Refuse a language in which no label has a name."""
+    """Raise ParameterError for a language in which no label has a name."""
     languages = {known for concept in labels.concepts or () for known in concept.names}
     if language in languages:
         return

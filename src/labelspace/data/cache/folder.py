@@ -1,4 +1,4 @@
-"""The cache folder of a training: its documents, kept for the next one, and its large arrays, which are not."""
+"""The cache folder of a training: its documents, kept for the next training, and its large arrays, which are not."""
 
 import json
 import shutil
@@ -77,7 +77,7 @@ class CacheFolder:
             ) from error
 
     def read(self, path: str | Path, options: ReadOptions | None = None) -> Dataset:
-        """``read_dataset`` into the folder; a file that was read before, and did not change, is not read again."""
+        """Read a data set into the folder; a file that was read before, and did not change, is not read again."""
         options = options or ReadOptions()
         key, stored = document_key(Path(path), options), self.folder / DOCUMENTS
         try:
@@ -105,12 +105,12 @@ class CacheFolder:
 
     @property
     def kept_bytes(self) -> int:
-        """What stays on disk for the next training."""
+        """The bytes that stay on disk for the next training."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
 
 def check_cache_folder(folder: Path) -> None:
-    """Refuse what is no folder, and a folder with other files than those of a cache."""
+    """Raise DataError for a path that is no folder, and for a folder with other files than a cache's."""
     if folder.exists() and not folder.is_dir():
         raise DataError(f"a cache must be a folder, but {folder} is a file; give another name")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARKER).is_file():
@@ -118,7 +118,7 @@ def check_cache_folder(folder: Path) -> None:
 
 
 def document_key(path: Path, options: ReadOptions) -> dict[str, Any]:
-    """What the documents of a file depend on: the files that are read for it, and how."""
+    """Return what the documents of a file depend on: the files that are read for it, and how."""
     files = [_on_disk(file) for file in [*files_of(path), *streamed_format(path, options).beside(path)]]
     stats = [(str(file.resolve()), file.stat()) for file in dict.fromkeys(files)]
     return {
@@ -129,6 +129,6 @@ def document_key(path: Path, options: ReadOptions) -> dict[str, Any]:
 
 
 def _on_disk(path: Path) -> Path:
-    """The file itself, or the archive that it is in."""
+    """Return the file itself, or the archive that it is in."""
     archive = zip_archive(path)
     return path if archive is None else archive[0]

@@ -1,4 +1,4 @@
-"""Keep the memory of this process below a limit: pages of mapped files are dropped when it gets near."""
+"""Keep the memory of this process below a limit: pages of mapped files are dropped when memory gets near it."""
 
 import mmap
 import os
@@ -19,13 +19,13 @@ WORTHWHILE = 0.05  # of the limit: fewer pages of files are not worth the readin
 
 
 def machine_memory() -> int:
-    """Bytes of memory of this machine, or of the container that this process is in."""
+    """Return the bytes of memory of this machine, or of the container that this process is in."""
     limits = [file.read_text().strip() for file in CONTAINER_LIMITS if file.exists()]
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *(int(n) for n in limits if n.isdecimal())])
 
 
 def peak_memory() -> int:
-    """The most bytes of memory that this process had so far."""
+    """Return the most bytes of memory that this process had so far."""
     if STATUS.exists():  # not what getrusage says: that may be of the program that started this one
         peak = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(peak.split()[1]) * 1024
@@ -33,7 +33,7 @@ def peak_memory() -> int:
 
 
 def is_in_memory(folder: Path) -> bool:
-    """Whether the files of a folder are in memory themselves, as on tmpfs."""
+    """Return whether the files of a folder are in memory themselves, as on tmpfs."""
     if not MOUNTS.exists():
         return False
     mounts = (line.split()[1:3] for line in MOUNTS.read_text().splitlines())
@@ -43,15 +43,15 @@ def is_in_memory(folder: Path) -> bool:
 
 
 def can_drop_pages() -> bool:
-    """Whether this system tells how much memory is used, and takes back pages of mapped files: Linux does."""
+    """Return whether this system tells how much memory is used, and takes back mapped pages: Linux does."""
     return hasattr(mmap, "MADV_DONTNEED") and STATM.exists()
 
 
 class MemoryLimit:
-    """Whether this process uses nearly so many bytes of memory, and pages of mapped files are a good part of them.
+    """A limit of the memory of this process, near which pages of mapped files should be dropped.
 
-    What is not in mapped files, such as Python's objects, cannot be dropped: with more of that the limit is exceeded.
-    ``peak`` is the most bytes of these so far.
+    Memory outside of mapped files, such as Python's objects, cannot be dropped: with more of it the limit is exceeded.
+    ``peak`` is the most bytes of it so far.
     """
 
     def __init__(self, memory: int) -> None:
@@ -63,7 +63,7 @@ class MemoryLimit:
             self._of_libraries = self._resident()[1]
 
     def is_near(self) -> bool:
-        """Whether pages of mapped files should be dropped now."""
+        """Return whether pages of mapped files should be dropped now."""
         if self._statm < 0:
             return False
         resident, of_files = self._resident()
@@ -71,14 +71,14 @@ class MemoryLimit:
         return resident - self._of_libraries > self._near and of_files - self._of_libraries > self._worthwhile
 
     def room(self) -> int:
-        """Bytes that an array in memory may have now, without pages of files being dropped for it; 0 if unknown."""
+        """Return the bytes that an array in memory may have now, so that no page is dropped for it; 0 if unknown."""
         if self._statm < 0:
             return 0
         resident, of_files = self._resident()
         return max(0, int(self._near) - (resident - of_files))
 
     def _resident(self) -> tuple[int, int]:
-        """Bytes of this process in memory: all, and those of mapped files."""
+        """Return the bytes of this process in memory: all, and those of mapped files."""
         _, resident, of_files = os.pread(self._statm, 200, 0).split()[:3]
         return int(resident) * mmap.PAGESIZE, int(of_files) * mmap.PAGESIZE
 

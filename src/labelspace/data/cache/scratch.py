@@ -26,7 +26,7 @@ PIECE = 2**16  # bytes that are written at a time: Linux brings all that was wri
 
 
 class Scratch:
-    """Arrays in files of a folder, as ``kernels.large_arrays`` asks for them.
+    """Arrays in files of a folder, as ``kernels.large_arrays`` requests them.
 
     The maps are shared, never private: their pages can be dropped from memory at any time, and are read again.
 
@@ -48,7 +48,7 @@ class Scratch:
         self._lock, self._maps_lock = threading.Lock(), threading.Lock()
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike, in_order: bool = False) -> Array:
-        """An array of any values; whether it is read in order, or here and there."""
+        """Return an array of any values; ``in_order`` says that it is read from start to end, not at random."""
         kind, n_items = np.dtype(dtype), math.prod(shape)
         size = n_items * kind.itemsize
         if not size:
@@ -63,23 +63,23 @@ class Scratch:
             return np.frombuffer(self._segment, kind, n_items, start).reshape(shape)
 
     def room(self) -> int:
-        """Bytes that an array in memory may have now."""
+        """Return the bytes that an array in memory may have now."""
         return self.limit.room()
 
     def growing(self, dtype: npt.DTypeLike) -> "GrowingFile":
-        """An array to append to."""
+        """Return an array to append to."""
         return GrowingFile(self, np.dtype(dtype))
 
     def open_file(self) -> IO[bytes]:
-        """A new file without a name."""
+        """Open a new file without a name."""
         with self.refusing_full_disk():
             return tempfile.TemporaryFile(dir=self.folder, buffering=PIECE)
 
     def map_file(self, file: IO[bytes], size: int, in_order: bool) -> mmap.mmap:
-        """The bytes of a file, shared with it; the map is among those whose pages can be dropped.
+        """Map the bytes of a file, shared with it; the map is among those whose pages can be dropped.
 
-        What is not read in order shall come into memory in small pieces: Linux would else add up to megabytes for
-        each number that is read.
+        A file that is read at random is mapped so that it comes into memory in small pieces: else Linux would add up to
+        megabytes for each number that is read.
         """
         mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_WRITE)
         if not in_order and hasattr(mmap, "MADV_RANDOM"):
@@ -89,7 +89,7 @@ class Scratch:
         return mapped
 
     def relieve(self) -> None:
-        """Drop the pages of all maps where the memory of this process is near the limit."""
+        """Drop the pages of all maps if the memory of this process is near the limit."""
         if self.limit.is_near():
             self.drop_pages()
 
@@ -108,7 +108,7 @@ class Scratch:
             return self.counted(self.map_file(file, size, in_order), size)
 
     def counted(self, mapped: mmap.mmap, size: int) -> mmap.mmap:
-        """A map of a file without a name, which counts until it is gone."""
+        """Return a map of a file without a name, which counts until it is gone."""
         self.n_bytes += size
         self.peak_bytes = max(self.peak_bytes, self.n_bytes)
         weakref.finalize(mapped, self._free, size)
@@ -119,7 +119,7 @@ class Scratch:
 
     @contextmanager
     def refusing_full_disk(self) -> Iterator[None]:
-        """Where writing fails, an error that names the folder."""
+        """Raise DataError that names the folder if writing fails within."""
         try:
             yield
         except OSError as error:
@@ -164,7 +164,7 @@ class GrowingFile:
             write_pieces(self._file, content)
 
     def finish(self) -> Array:
-        """The whole, mapped; nothing can be added then."""
+        """Return the whole array, mapped; nothing can be added afterwards."""
         with self._scratch.refusing_full_disk(), self._file:
             self._file.flush()
             size = self._n * self._dtype.itemsize

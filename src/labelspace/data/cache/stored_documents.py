@@ -1,7 +1,7 @@
 """The documents of a data file as arrays in a folder: what was parsed once is mapped the next time.
 
-The folder is written whole or not at all. Its ``documents.json`` says of which files, read how, the documents are, and
-the size and time of each array's file: what was changed or cut off is not used.
+The folder is written whole or not at all. Its ``documents.json`` says which files the documents were read from, with
+which options, and the size and time of each array's file: an array that was changed or cut off is not used.
 """
 
 import json
@@ -38,13 +38,13 @@ _DTYPES = {"float32", "int32", "int64", "uint8", "bool"}
 
 
 class UnusableError(Exception):
-    """Stored documents are missing, of other files or settings, changed or damaged; says which."""
+    """Stored documents are missing, of other files or settings, changed or damaged; the message says which."""
 
 
 def save_documents(folder: Path, documents: Dataset, key: Mapping[str, Any], said: list[str]) -> None:
     """Write documents to a folder in place of those that are there.
 
-    ``key`` says what they were read from, and ``said`` what was detected then.
+    ``key`` says what they were read from, and ``said`` what was detected.
     """
     texts = {name: StoredTexts.of(given) for name in TEXTS if (given := getattr(documents, name)) is not None}
     with replacing_folder(folder, lambda target: None) as work:
@@ -71,9 +71,9 @@ def save_documents(folder: Path, documents: Dataset, key: Mapping[str, Any], sai
 
 
 def open_documents(folder: Path, key: Mapping[str, Any], map_file: MapFile) -> tuple[Dataset, list[str]]:
-    """The documents of a folder, mapped, and what was said when they were read.
+    """Return the documents of a folder, mapped, and what was reported when they were read.
 
-    ``UnusableError`` where they are missing, or others than those of ``key``.
+    Raise UnusableError if they are missing, or differ from those of ``key``.
     """
     about = _manifest(folder)
     if about["key"] != json.loads(json.dumps(key)):
@@ -114,7 +114,7 @@ def _write(path: Path, array: Array) -> None:
 
 
 def _stamp(path: Path) -> list[int]:
-    """The size and the time of a file; a write through a map changes the time too."""
+    """Return the size and the time of a file; a write through a map changes the time too."""
     stat = path.stat()
     return [stat.st_size, stat.st_mtime_ns]
 
@@ -139,7 +139,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """What differs between two keys, in words."""
+    """Describe what differs between two keys."""
     if [path for path, *_ in old["files"]] != [path for path, *_ in new["files"]]:
         return "they are of other files"
     changed = [
@@ -161,7 +161,7 @@ def _mapped(path: Path, dtype: str, shape: list[int], map_file: MapFile) -> Arra
 
 
 def _read_through(file: IO[bytes]) -> None:
-    """Have the system read a file in order: what is read here and there would come from disk in small pieces."""
+    """Have the system read a file in order: random access would read it from disk in small pieces."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # lest it be kept in large pieces
     while file.read(_BLOCK):

@@ -9,8 +9,8 @@ from labelspace.data.checks.documents import Documents
 from labelspace.data.text_repair import has_control, is_garbled
 from labelspace.types import Bools, Longs
 
-# A document is reported if it exceeds both a multiple of the median and an absolute size: only the multiple would report
-# ordinary documents among very short ones, only the absolute size every document of a collection of long texts.
+# A document is reported if it exceeds a multiple of the median and an absolute size. The first rule without the second
+# would report ordinary documents among very short ones, the second every document of a collection of long texts.
 LONG_TIMES, LONG = 30, 50_000  # times the median; characters
 MANY_TIMES, MANY = 10, 50  # times the median; labels
 _SEARCHED = 100_000  # characters of a text in which the bad piece for an example is looked for

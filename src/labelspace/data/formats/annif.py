@@ -18,7 +18,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]+")
 
 
 def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
-    """The documents; the number of the line, from 0, is the id."""
+    """Read the documents; the id is the number of the line, from 0."""
     for location, line in document_lines(path, options):
         text, tab, uris = line.partition("\t")
         if not tab:
@@ -29,7 +29,7 @@ def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
 
 
 def without_brackets(uri: str) -> str:
-    """A URI without the angle brackets around it, if any.
+    """Return a URI without the angle brackets around it, if any.
 
     >>> without_brackets("<http://example.org/p1>")
     'http://example.org/p1'
@@ -38,18 +38,18 @@ def without_brackets(uri: str) -> str:
 
 
 def is_uri(text: str) -> bool:
-    """Whether a text is a URI: a scheme, a colon, and neither spaces nor angle brackets."""
+    """Return whether a text is a URI: a scheme, a colon, and neither spaces nor angle brackets."""
     return _URI.fullmatch(text) is not None
 
 
 def are_uris(cell: str) -> bool:
-    """Whether there is nothing but URIs in a cell, and at least one."""
+    """Return whether a cell holds only URIs, and at least one."""
     words = cell.split()
     return bool(words) and all(is_uri(without_brackets(word)) for word in words)
 
 
 def recognizes(head: Sequence[str]) -> bool:
-    r"""Whether all lines are a text, a tab and URIs or nothing, and one has URIs.
+    r"""Return whether all lines are a text, a tab and URIs or nothing, and one has URIs.
 
     >>> recognizes(["red apple\t<http://example.org/p1>", "green tea\t"]), recognizes(["red apple\tfruit"])
     (True, False)
@@ -71,7 +71,7 @@ def _rows(path: str | Path, dataset: Dataset) -> Iterator[str]:
 
 
 def _uri(label: object, space: LabelSpace, path: str | Path) -> str:
-    """The URI of a label: that of its concept, or its name where that is one."""
+    """Return the URI of a label: that of its concept, or its name if the name is one."""
     number = label if isinstance(label, int) else space.index[str(label)]
     uri = space.concept(number).uri or space.names[number]
     if not is_uri(uri):

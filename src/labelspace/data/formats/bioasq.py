@@ -25,7 +25,7 @@ _KEY = re.compile(r'"(\w+)"\s*:')
 
 
 def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
-    """The articles; the PMID is the id. Articles that have no ``meshMajor`` have no labels."""
+    """Read the articles; the id is the PMID. Articles that have no ``meshMajor`` have no labels."""
     with reading(path) as file:
         stream = JsonStream(path, file, options.encoding)
         rows = _lines(stream) if stream.first_key() in _ARTICLE else documents(stream)
@@ -57,7 +57,7 @@ def _record(article: dict[str, object], number: int, location: Location) -> Reco
 
 
 def recognizes(head: Sequence[str]) -> bool:
-    """Whether the lines are the start of such a file.
+    """Return whether the lines are the start of such a file.
 
     >>> recognizes(['{"articles": [', '{"pmid": "1", "title": "Statins", "meshMajor": ["Humans"]},'])
     True

@@ -1,4 +1,4 @@
-"""CSV and TSV with a header; delimiter, quotes and encoding are detected where they are not given.
+"""CSV and TSV with a header; delimiter, quotes and encoding are detected if they are not given.
 
 A cell of labels has names separated by one mark, or is a JSON list of names or ids.
 """
@@ -29,7 +29,7 @@ _HEAD_LINES, _HEAD_CHARACTERS = 1000, 2**18  # from which the dialect is told
 
 
 def read_dialect(path: str | Path, encoding: str, delimiter: str | None = None) -> Dialect:
-    """The dialect of a file, from its first lines."""
+    """Detect the dialect of a file from its first lines."""
     head, size = [], 0
     for _, line in islice(lines(path, encoding), _HEAD_LINES):
         head.append(line)
@@ -42,7 +42,7 @@ def read_dialect(path: str | Path, encoding: str, delimiter: str | None = None) 
 
 
 def rows(path: str | Path, options: ReadOptions) -> AbstractContextManager[Rows]:
-    """The rows of a file as the options say, or as is detected: of a pipe, from its header alone."""
+    """Open the rows of a file as the options say, or as is detected; the dialect of a pipe is that of its header."""
     encoding = options.encoding or UTF_8
     if is_data_file(Path(path)):
         return open_csv(path, encoding, read_dialect(path, encoding, options.delimiter))
@@ -51,7 +51,7 @@ def rows(path: str | Path, options: ReadOptions) -> AbstractContextManager[Rows]
 
 @contextmanager
 def open_csv(path: str | Path, encoding: str = UTF_8, dialect: Dialect | None = None) -> Iterator[Rows]:
-    """The rows of a file; cells are strings. The dialect may be that of the header."""
+    """Open the rows of a file; cells are strings. Without a dialect, that of the header is detected."""
     texts = lines(path, encoding)
     first = next(texts, None)
     named = None if first is None else DELIMITER_LINE.fullmatch(first[1])
@@ -91,7 +91,7 @@ def _rows(
 def _cells(
     path: str | Path, numbered: Iterator[tuple[int, str]], dialect: Dialect, before: int
 ) -> Iterator[tuple[Location, list[str]]]:
-    """Cells of each row, with the line on which it starts; so many lines come ``before`` the header."""
+    """Return the cells of each row, with the line on which the row starts; ``before`` lines precede the header."""
     csv.field_size_limit(_MAX_CELL)
     limit, location, size = MAX_LINE_BYTES.value, Location(path, before + 1), 0  # size: of the row so far
 
@@ -117,7 +117,7 @@ def _cells(
 
 
 def format_labels(labels: Sequence[Label]) -> str:
-    """The cell for some labels, a JSON list where plain names would be ambiguous, whoever reads them.
+    """Return the cell for some labels: a JSON list if a reader could take plain names for others.
 
     >>> format_labels(["red", "green"]), format_labels(["a|b"]), format_labels([3])
     ('red|green', '["a|b"]', '[3]')

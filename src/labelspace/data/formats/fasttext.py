@@ -23,14 +23,14 @@ _LABEL = re.compile(rf"{PREFIX}(?<![^{_SPACES}]{PREFIX})([^{_SPACES}]*)([{_SPACE
 
 
 def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
-    """The documents; the number of the line, from 0, is the id."""
+    """Read the documents; the id is the number of the line, from 0."""
     for location, line in document_lines(path, options):
         names, text = split_line(line)
         yield Record(str(location.line - 1), text, None, distinct_labels(names, location), location.line)
 
 
 def split_line(line: str) -> tuple[list[str], str]:
-    """The labels and the text of a line.
+    """Return the labels and the text of a line.
 
     >>> split_line("__label__a __label__b_c red apple"), split_line("red __label__a apple __label__b")
     ((['a', 'b_c'], 'red apple'), (['a', 'b'], 'red apple'))
@@ -42,7 +42,7 @@ def split_line(line: str) -> tuple[list[str], str]:
 
 
 def recognizes(head: Sequence[str]) -> bool:
-    """Whether most lines have a label, and one starts with it.
+    """Return whether most lines have a label, and one starts with it.
 
     >>> recognizes(["__label__a red apple", "__label__b green tea"]), recognizes(["red apple"])
     (True, False)

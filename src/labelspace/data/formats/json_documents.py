@@ -1,4 +1,4 @@
-"""One JSON array of documents, ``[{"text": ..., "labels": [...]}, ...]``, or an object with such a list, as a file."""
+"""One JSON array of documents, ``[{"text": ..., "labels": [...]}, ...]``, or an object with such a list."""
 
 import json
 import re
@@ -23,7 +23,7 @@ _OBJECT = re.compile(r'\{\s*("[^"\\]*"\s*:\s*("[^"\\]*"|[-+.\w]+)\s*,\s*)*"[^"\\
 
 @contextmanager
 def rows(path: str | Path, options: ReadOptions) -> Iterator[Rows]:
-    """The rows of a file, one per document, read as they are needed; columns are those of the first ones."""
+    """Open the rows of a file, one per document, read as they are needed; the columns are those of the first rows."""
     with reading(path) as file:
         stream = JsonStream(path, file, options.encoding)
         objects = documents(stream)
@@ -40,7 +40,7 @@ def rows(path: str | Path, options: ReadOptions) -> Iterator[Rows]:
 
 
 def recognizes(head: Sequence[str]) -> bool:
-    """Whether the lines are the start of such a file, and not of JSON lines or of BioASQ.
+    """Return whether the lines are the start of such a file, and not of JSON lines or of BioASQ.
 
     >>> recognizes(['[{"text": "red apple",', '  "labels": []}]']), recognizes(['{"text": "red apple"}'])
     (True, False)
@@ -52,7 +52,7 @@ def recognizes(head: Sequence[str]) -> bool:
 
 
 def _is_row(text: str) -> bool:
-    """Whether the first line is a row of JSON lines, which may have a list of objects too: its labels."""
+    """Return whether the first line is a row of JSON lines, whose labels may be a list of objects too."""
     try:
         row = json.loads(text.split("\n", 1)[0])
     except (ValueError, RecursionError):

@@ -20,7 +20,7 @@ _FIRST_KEY = re.compile(r'\{[ \t\r\n]*"([^"\\]*)"')
 
 
 class JsonStream:
-    """A reader of the values of a file, in order; what is malformed is an error with its line.
+    """A reader of the values of a file, in order; a malformed value is an error with its line.
 
     >>> import io
     >>> stream = JsonStream("a.json", io.BytesIO(b'[{"a": 1}, {"a": 2}]'))
@@ -43,13 +43,13 @@ class JsonStream:
 
     @property
     def location(self) -> Location:
-        """Of what is read next."""
+        """The location of what is read next."""
         self._line += self._text.count("\n", self._counted, self._at)
         self._counted = self._at
         return Location(self._path, self._line)
 
     def peek(self) -> str:
-        """The next character that is no space; empty at the end of the file."""
+        """Return the next character that is not a space; empty at the end of the file."""
         while True:
             self._at = found.start() if (found := _NO_SPACE.search(self._text, self._at)) else len(self._text)
             if self._at < len(self._text):
@@ -58,17 +58,17 @@ class JsonStream:
                 return ""
 
     def at_end(self) -> bool:
-        """Whether nothing follows."""
+        """Return whether nothing follows."""
         return not self.peek()
 
     def take(self, character: str) -> bool:
-        """Whether this character is next; it is read then."""
+        """Read this character if it is next, and return whether it was."""
         found = self.peek() == character
         self._at += found
         return found
 
     def first_key(self) -> str:
-        """The first key of the object that is next; empty where there is none. Nothing is read."""
+        """Return the first key of the next object without reading it; empty if there is none."""
         self.peek()
         while len(self._text) - self._at < _AHEAD and self._more():
             pass
@@ -96,13 +96,13 @@ class JsonStream:
         return error.pos >= len(self._text) - _CUT or error.msg.startswith("Unterminated string")
 
     def _check(self, value: object, end: int) -> None:
-        """Refuse half a character, which only an escape can be."""
+        """Raise DataError for half a character, which only an escape can be."""
         text = self._text[self._at : end]
         if isinstance(value, dict) and ("\\ud" in text or "\\uD" in text):
             parse_object(text, self.location)
 
     def _more(self) -> bool:
-        """Read the next block, as long as what is left at least, so that a long value is parsed a few times only."""
+        """Read the next block, at least as long as what is left, so that a long value is parsed only a few times."""
         left = len(self._text) - self._at
         if left > MAX_LINE_BYTES.value:
             raise too_long(self._path, self.location.line)
@@ -131,7 +131,7 @@ class JsonStream:
 
 
 def documents(stream: JsonStream) -> Iterator[tuple[Location, dict[str, object]]]:
-    """The objects of an array, or of the one list of objects that an object has; its other fields are skipped.
+    """Return the objects of an array, or of the one list of objects that an object has; its other fields are skipped.
 
     >>> import io
     >>> stream = JsonStream("a.json", io.BytesIO(b'{"version": 2, "data": [{"text": "red apple"}]}'))
@@ -167,7 +167,7 @@ def documents(stream: JsonStream) -> Iterator[tuple[Location, dict[str, object]]
 
 
 def _objects(stream: JsonStream) -> Iterator[tuple[Location, dict[str, object]]]:
-    """The objects of an array whose bracket is read."""
+    """Return the objects of an array whose bracket is read."""
     for _ in _items(stream, "]"):
         stream.peek()
         location, value = stream.location, stream.value()

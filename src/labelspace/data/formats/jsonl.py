@@ -18,19 +18,22 @@ HEAD, HEAD_CHARACTERS = 1000, 2**18  # from which the columns are taken
 
 
 def rows(path: str | Path, options: ReadOptions) -> AbstractContextManager[Rows]:
-    """The rows of a file as the options say."""
+    """Open the rows of a file as the options say."""
     return open_jsonl(path, options.encoding or UTF_8)
 
 
 @contextmanager
 def open_jsonl(path: str | Path, encoding: str = UTF_8) -> Iterator[Rows]:
-    """The rows of a file, one per line; the columns of a pipe are those of its first line."""
+    """Open the rows of a file, one per line; the columns of a pipe are those of its first line."""
     head = HEAD if is_data_file(Path(path)) else 1
     yield json_rows(path, without_blank_end(lines(path, encoding), lambda numbered: not numbered[1].strip()), head)
 
 
 def json_rows(path: str | Path, numbered: Iterable[tuple[int, str]], n_head: int = 1) -> Rows:
-    """The rows of numbered lines, with all fields; the columns are those of the first lines, fewer if they are long."""
+    """Return the rows of numbered lines, with all fields.
+
+    The columns are those of the first ``n_head`` lines, or of fewer if they are long.
+    """
     head: list[tuple[Location, dict[str, object]]] = []
     size = 0  # of the lines read so far
 

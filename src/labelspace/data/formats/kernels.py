@@ -41,7 +41,7 @@ def _at_line_end(text: Bytes, pos: int) -> bool:
 
 @kernel()
 def _parse_int(text: Bytes, pos: int) -> tuple[int, int]:
-    """The digits from ``pos`` on as a number, and where they end (``pos`` itself if there are none)."""
+    """Return the number whose digits begin at ``pos``, and where they end (``pos`` itself if there are none)."""
     number = 0
     while _ZERO <= text[pos] <= _NINE:
         if number < _INDEX_CAP:
@@ -52,7 +52,7 @@ def _parse_int(text: Bytes, pos: int) -> tuple[int, int]:
 
 @kernel()
 def scale_by_power_of_10(mantissa: int, exponent: int) -> float:
-    """Mantissa times ten to the exponent, within two float64 roundings."""
+    """Return the mantissa times ten to the exponent, within two float64 roundings."""
     value = float(mantissa)
     if mantissa == 0 or exponent == 0:
         return value
@@ -66,7 +66,7 @@ def scale_by_power_of_10(mantissa: int, exponent: int) -> float:
 
 @part()
 def _parse_float(text: Bytes, pos: int) -> tuple[float, int]:
-    """The decimal number from ``pos`` on and where it ends; NaN if there is none."""
+    """Return the decimal number that begins at ``pos`` and where it ends; NaN if there is none."""
     sign = 1.0
     if text[pos] == _MINUS or text[pos] == _PLUS:
         if text[pos] == _MINUS:
@@ -108,7 +108,7 @@ def _parse_float(text: Bytes, pos: int) -> tuple[float, int]:
 
 @part()
 def _merge_features(ids: Ints, values: Floats, start: int, stop: int) -> int:
-    """Sort one row by index and sum repeats, in place; returns the row's new end, or -1 if a sum is not finite."""
+    """Sort one row by index and sum repeats, in place; return the row's new end, or -1 if a sum is not finite."""
     order = np.argsort(ids[start:stop], kind="mergesort")  # stable: repeats are summed in the order of the file
     sorted_ids, sorted_values = ids[start:stop][order], values[start:stop][order]
     end, pos = start, 0
@@ -128,7 +128,7 @@ def _merge_features(ids: Ints, values: Floats, start: int, stop: int) -> int:
 
 @part()
 def _merge_labels(ids: Ints, start: int, stop: int) -> int:
-    """Sort one row's labels and drop repeats, in place; returns the row's new end."""
+    """Sort one row's labels and drop repeats, in place; return the row's new end."""
     row = ids[start:stop][np.argsort(ids[start:stop], kind="mergesort")]  # not np.sort: one sort less to compile
     end = start
     for pos in range(len(row)):
@@ -213,7 +213,7 @@ _PLAIN_ZEROS = 4  # so is a fraction with more zeros after the point
 
 @kernel()
 def _shortest_decimal(value: np.float32) -> tuple[int, int]:
-    """A positive float32 as mantissa and power of ten, without trailing zeros."""
+    """Return a positive float32 as mantissa and power of ten, without trailing zeros."""
     top = int(math.floor(math.log10(value)))
     mantissa, exponent = 0, 0
     for count in range(_MIN_DIGITS, _MAX_DIGITS + 1):
@@ -235,7 +235,7 @@ def _scale_float(value: np.float32, exponent: int) -> float:
 
 @kernel()
 def _write_int(out: Bytes, start: int, number: int) -> int:
-    """Write a number of at least 0; returns where it ends."""
+    """Write a number of at least 0; return where it ends."""
     length, remaining = 1, number // 10
     while remaining > 0:
         length += 1
@@ -248,7 +248,7 @@ def _write_int(out: Bytes, start: int, number: int) -> int:
 
 @kernel()
 def _write_float(out: Bytes, start: int, value: np.float32) -> int:
-    """Write a float32 other than 0; returns where it ends."""
+    """Write a float32 other than 0; return where it ends."""
     if value < 0:
         out[start] = _MINUS
         start += 1

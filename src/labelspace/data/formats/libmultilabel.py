@@ -1,7 +1,7 @@
 r"""LibMultiLabel's texts: ``id<TAB>label1 label2<TAB>text``, or without ids ``label1 label2<TAB>text``.
 
-A label name is one word. Written texts have a space for each tab and line end. Its other format, for linear methods,
-is LIBSVM.
+A label name is one word. Written texts have a space for each tab and line end. LibMultiLabel's format for linear
+methods is LIBSVM.
 """
 
 import re
@@ -22,7 +22,7 @@ _WIDTHS = 2, 3
 
 
 def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
-    """The documents; without ids, the number of the line, from 0, is the id."""
+    """Read the documents; without ids, the id is the number of the line, from 0."""
     width = 0
     for location, line in document_lines(path, options):
         cells = line.split("\t")
@@ -37,9 +37,9 @@ def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
 
 
 def recognizes(head: Sequence[str]) -> bool:
-    r"""Whether all lines have the same two or three cells: ids that differ, labels that repeat, and longer texts.
+    r"""Return whether all lines have the same two or three cells: ids that differ, labels that repeat, longer texts.
 
-    A first text of a few words may be a header: that of a table.
+    If the first text has only a few words, it may be the header of a table.
 
     >>> recognizes(["a b\tthe red apple pie", "b\tgreen tea with milk"])
     True
@@ -58,7 +58,7 @@ def recognizes(head: Sequence[str]) -> bool:
 
 
 def write(path: str | Path, dataset: Dataset) -> None:
-    """Write ids where there are any, labels and texts; features are not in this format."""
+    """Write ids if there are any, labels and texts; features are not in this format."""
     check_has_texts(dataset, path)
     write_lines(path, _rows(path, dataset))
 

@@ -1,8 +1,8 @@
 """LIBSVM's multi-label format, also of LibMultiLabel: ``1,5 3:0.5 7:1``, one document per line, without a header.
 
 Labels are ids from 0, or names; a line without labels starts with a space or with its first feature. Feature indices
-count from 1; a file with an index 0 counts from 0, as do the other splits beside it. Lines that start with ``#``, and
-what follows `` #``, are comments.
+count from 1; a file with an index 0 counts from 0, and so do the other splits in its folder. Lines that start with
+``#``, and what follows `` #``, are comments.
 """
 
 import re
@@ -69,24 +69,27 @@ def read(path: str | Path, labels: LabelSpace | None, options: ReadOptions) -> D
 
 
 def documents(path: str | Path, options: ReadOptions) -> Iterator[Record]:
-    """The documents to tag, as records of features; the whole file is read first, to know from where indices count."""
+    """Return the documents to tag, as records of features.
+
+    The whole file is read first, to know whether indices count from 0.
+    """
     for record in to_records(read(path, None, options)):
         yield replace(record, labels=())
 
 
 def _shifted(X: Csr, by: int) -> Csr:
-    """X with its columns moved to the right, or to the left."""
+    """Return X with its columns moved to the right, or to the left."""
     indices = np.add(X.indices, by, out=large_arrays.empty(X.nnz, np.int32), casting="unsafe")
     return sp.csr_matrix((X.data, indices, X.indptr), shape=(X.shape[0], max(X.shape[1] + by, 0)))
 
 
 def _other_splits_have_zero(path: str | Path, options: ReadOptions) -> bool:
-    """Whether a split beside this one counts from 0: one alone may lack its first feature."""
+    """Return whether another split in the folder counts from 0: one split may lack its first feature."""
     return any(_has_zero(other, options) for other in other_splits(Path(path)))
 
 
 def other_splits(path: Path) -> list[Path]:
-    """The splits beside a file, which say from where its indices count."""
+    """Return the other splits in the folder of a file, which say whether its indices count from 0."""
     split, dot, ending = path.name.partition(".")
     others = (path.with_name(other + dot + ending) for other in SPLITS if split in SPLITS and other != split)
     return [other for other in others if is_data_file(other)]
@@ -98,7 +101,7 @@ def _has_zero(path: Path, options: ReadOptions) -> bool:
 
 
 def recognizes(head: Sequence[str]) -> bool:
-    """Whether all lines are labels and features.
+    """Return whether all lines are labels and features.
 
     >>> recognizes(["1,5 3:0.5 7:1", " 2:1"]), recognizes(["2 10 5", "1,5 3:0.5 7:1"])
     (True, False)

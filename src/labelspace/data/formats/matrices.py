@@ -59,7 +59,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
 
 
 def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[Record]:
-    """The rows of features as records without labels, for predictions."""
+    """Return the rows of features as records without labels, for predictions."""
     path = Path(path)
     arrays = read_arrays(path) if _is_joint(path) else {}
     X = _features(dense_rows(arrays["X"], f"{path}, array 'X'") if arrays else read_matrix(path), path)
@@ -69,7 +69,7 @@ def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[
 
 
 def labels_file(path: Path) -> Path:
-    """The file with the labels of a file of features."""
+    """Return the file with the labels of a file of features."""
     if not _X.search(path.name):
         raise DataError(
             f"a file of features must have X in its name, and the labels in a file beside it, but is {path.name}; "
@@ -86,13 +86,13 @@ def labels_file(path: Path) -> Path:
 
 
 def _without_x(path: Path) -> Path:
-    """The name of a file without its part X, which its label files have: ``train.X.npz`` -> ``train.npz``."""
+    """Return the name of a file without its part X, as its label files have it: ``train.X.npz`` -> ``train.npz``."""
     name = re.sub(r"^[._-]|(?<=[._-])[._-]", "", _X.sub("", path.name, count=1), count=1)
     return path.with_name(name) if "." in name else path
 
 
 def _is_joint(path: Path) -> bool:
-    """Whether a file holds both features and labels."""
+    """Return whether a file holds both features and labels."""
     return path.suffix.lower() == ".npz" and "X" in array_names(path)
 
 
@@ -129,7 +129,7 @@ def _features(X: Csr, path: Path) -> Csr:
 
 
 def _labels(where: str | Path, array: Array | Csr) -> tuple[Csr, LabelSpace | None]:
-    """A matrix of labels, and their names where there is one name per document."""
+    """Return a matrix of labels, and their names if there is one name per document."""
     if sp.issparse(array):
         return label_ones(array, where), None
     if array.ndim == 1:
@@ -156,7 +156,7 @@ def _one_per_document(array: Array, where: str | Path) -> tuple[Csr, LabelSpace 
 
 
 def _texts(array: Array, where: str) -> list[str]:
-    """A 1-d array of texts or integers as texts."""
+    """Return a 1-d array of texts or integers as texts."""
     if array.ndim != 1 or array.dtype.kind not in "SUiu":
         problem = f"has shape {array.shape} and type {array.dtype}"
         raise DataError(f"{where} must be a 1-d array of texts, but {problem}; save such an array")
@@ -176,7 +176,7 @@ def write(path: str | Path, dataset: Dataset) -> None:
 
 
 def features_from_lists(values: Sequence[object], location: Callable[[int], str] = lambda row: f"row {row}") -> Csr:
-    """Rows of X, csr float32, from lists of as many numbers each: a column of embeddings.
+    """Return rows of X, csr float32, from equally long lists of numbers: a column of embeddings.
 
     >>> features_from_lists([[0.5, 0], (1, 2)]).toarray().tolist()
     [[0.5, 0.0], [1.0, 2.0]]

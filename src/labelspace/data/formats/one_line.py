@@ -1,4 +1,4 @@
-"""What the formats with one document per line share: lines in and out, and label names without spaces."""
+"""Formats with one document per line: plain text, and what all of them share."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ _LINE_ENDS = re.compile(r"\r\n|[\r\n]")
 
 
 def document_lines(path: str | Path, options: ReadOptions) -> Iterator[tuple[Location, str]]:
-    """The lines of a file without their ends; blank lines are an error, but for those at its end."""
+    """Return the lines of a file without their ends; a blank line is an error, except at the end of the file."""
     stripped = (
         (line, text.removesuffix("\n").removesuffix("\r")) for line, text in lines(path, options.encoding or UTF_8)
     )
@@ -27,7 +27,7 @@ def document_lines(path: str | Path, options: ReadOptions) -> Iterator[tuple[Loc
 
 
 def write_lines(path: str | Path, rows: Iterable[str]) -> None:
-    """Write lines that ``document_lines`` gives back: none is blank, or has a line end."""
+    """Write lines that ``document_lines`` reads back: none is blank, or has a line end."""
     with writing_text(path) as file:
         for number, row in enumerate(rows, start=1):
             if not row:
@@ -42,7 +42,7 @@ def write_lines(path: str | Path, rows: Iterable[str]) -> None:
 
 
 def on_one_line(text: str) -> str:
-    r"""The text with a space for each line end.
+    r"""Return the text with a space for each line end.
 
     >>> on_one_line("a\r\nb\n\nc")
     'a b  c'
@@ -51,7 +51,7 @@ def on_one_line(text: str) -> str:
 
 
 def check_has_texts(dataset: Dataset, path: str | Path) -> None:
-    """Refuse a data set without texts."""
+    """Raise DataError for a data set without texts."""
     if dataset.texts is None:
         raise DataError(
             f"{path} must have texts, but the data set has features only; write .svm, .txt, .jsonl, .csv or .parquet"
@@ -59,7 +59,7 @@ def check_has_texts(dataset: Dataset, path: str | Path) -> None:
 
 
 def names_as_words(labels: LabelSpace, spaces: re.Pattern[str], path: str | Path) -> Mapping[Label, str]:
-    """Each label, by name and by id, as one word: every match of ``spaces`` in its name becomes ``_``.
+    """Return each label, by name and by id, as one word: every match of ``spaces`` in its name becomes ``_``.
 
     >>> names_as_words(LabelSpace(["apple pie"]), re.compile(" "), "a.txt")[0]
     'apple_pie'
@@ -80,6 +80,6 @@ def names_as_words(labels: LabelSpace, spaces: re.Pattern[str], path: str | Path
 
 
 def iter_lines(path: str | Path, encoding: str = UTF_8) -> Iterator[Record]:
-    """Each line as a record, with the line number from 0 as id; ``-`` is the standard input."""
+    """Return each line of plain text as a record whose id is the line number from 0; ``-`` is the standard input."""
     for line, text in lines(path, encoding):
         yield Record(str(line - 1), text.removesuffix("\n").removesuffix("\r"), line=line)

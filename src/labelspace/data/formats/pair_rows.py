@@ -14,7 +14,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def read_pairs(path: str | Path) -> Csr:
-    r"""Read a matrix as csr float32; repeated columns of a row are summed, zeros dropped.
+    r"""Read a matrix as csr float32; repeated columns of a row are summed, zeros are dropped.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -32,7 +32,7 @@ def read_pairs(path: str | Path) -> Csr:
 
 
 def pair_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Line number and pairs of each row, unparsed."""
+    """Return the line number and the pairs of each row, unparsed."""
     with reading(path) as file:
         _header(file.readline(_MAX_HEADER), path)
         lines = chain.from_iterable(block.splitlines() for block in line_blocks(file, path, line=2))

@@ -24,13 +24,13 @@ _MAX_UNPACKED = 2**30, 100  # bytes of a compressed file on disk, or times its o
 
 
 def rows(path: str | Path, options: ReadOptions) -> AbstractContextManager[Rows]:
-    """The rows of a file."""
+    """Open the rows of a file."""
     return open_parquet(path)
 
 
 @contextmanager
 def open_parquet(path: str | Path) -> Iterator[Rows]:
-    """The rows of a file, in batches; only the requested columns are read."""
+    """Open the rows of a file, in batches; only the requested columns are read."""
     arrow, parquet = require("pyarrow", EXTRA), require("pyarrow.parquet", EXTRA)
     with _seekable(path) as file:
         try:
@@ -59,7 +59,7 @@ def _row_bytes(
     metadata: Any,  # noqa: ANN401 - pyarrow has no types
     columns: Collection[str],
 ) -> int:
-    """Bytes of a row of some columns, in the row group with the longest ones; more than a line may have is an error."""
+    """Return the bytes of a row of some columns, in the row group with the longest rows; too long a row is an error."""
     longest, before = 0, 0
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         chunks = [group.column(i) for i in range(group.num_columns)]
@@ -73,7 +73,7 @@ def _row_bytes(
 
 @contextmanager
 def _seekable(path: str | Path) -> Iterator[BinaryIO]:
-    """Parquet needs a seekable file, so a compressed file is unpacked to disk first."""
+    """Open a file for Parquet, which needs a seekable one: a compressed file is unpacked to disk first."""
     with reading(path) as file:
         archive = zip_archive(path)
         if archive is None and not compression(path):

@@ -29,7 +29,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def split_files(folder: Path) -> dict[str, Path]:
-    """The file to read of each split of a folder: its texts where there are any, else its features."""
+    """Return the file to read of each split of a folder: its texts if there are any, else its features."""
     found = {}
     for split, short in SPLITS.items():
         files = [folder / f"X.{short}.txt", *_feature_files(folder, short)]
@@ -40,7 +40,7 @@ def split_files(folder: Path) -> dict[str, Path]:
 
 
 def _feature_files(folder: Path, short: str) -> list[Path]:
-    """Where the features of a split may be."""
+    """Return the paths where the features of a split may be."""
     folders = (folder, folder / FEATURES_FOLDER)
     return [place / f"X.{short}.{ending}" for place in folders for ending in ("npz", "npy")]
 
@@ -48,7 +48,8 @@ def _feature_files(folder: Path, short: str) -> list[Path]:
 def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOptions | None = None) -> Dataset:
     """Read a split by its file of features or of texts; see ``read_dataset`` for the label space.
 
-    With the features come the texts beside them. Given ``X.trn.txt`` or ``Y.trn.npz``, the texts alone are read.
+    With the features, the texts in the same folder are read too. Given ``X.trn.txt`` or ``Y.trn.npz``, only the texts
+    are read.
     """
     path = Path(path)
     folder, split = _place(path)
@@ -72,7 +73,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
 
 
 def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[Record]:
-    """The documents without labels, for predictions: rows of features, or texts."""
+    """Return the documents without labels, for predictions: rows of features, or texts."""
     path = Path(path)
     if path.suffix != ".txt":
         yield from matrices.documents(path, options)
@@ -82,7 +83,7 @@ def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[
 
 
 def _place(path: Path) -> tuple[Path, str]:
-    """The folder of the labels of a file, and its split: trn, val or tst."""
+    """Return the folder of the labels of a file, and its split: trn, val or tst."""
     match = _NAME.fullmatch(path.name)
     if match is None:
         rule = "a file of a PECOS folder must be called X.trn.npz, X.trn.txt or Y.trn.npz, or with tst or val for trn"
@@ -110,7 +111,7 @@ def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
 def write(path: str | Path, dataset: Dataset) -> None:
     """Write a split by the name of its file of features or of texts; line ends in texts become spaces.
 
-    Where features are in the folder ``tfidf-attnxml``, all other files are in the folder above.
+    If features are in the folder ``tfidf-attnxml``, all other files are in the folder above.
     """
     path = Path(path)
     match = _NAME.fullmatch(path.name)

@@ -1,4 +1,4 @@
-"""The formats of data files, by name: how each is known, read and written."""
+"""The formats of data files, by name."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -45,7 +45,7 @@ ENDINGS = tuple(dict.fromkeys(ending for fmt in FORMATS.values() for ending in f
 
 
 def file_format(path: str | Path) -> str:
-    """The ending of a file name that says its format, without that of a compression; '' where none does.
+    """Return the ending of a file name that says its format, without that of a compression; '' if none does.
 
     >>> file_format("a.csv.gz"), file_format("notes.doc")
     ('.csv', '')
@@ -55,7 +55,7 @@ def file_format(path: str | Path) -> str:
 
 
 def formats_of(path: str | Path) -> list[AnyFormat]:
-    """The formats that a file may have by its name; the one that is taken where its content tells nothing is last."""
+    """Return the formats that a file may have by its name; last, the one that is taken if its content tells nothing."""
     name = without_compression(Path(path).name.lower())
     exact = [fmt for fmt in FORMATS.values() if fmt.file_names is not None and fmt.file_names.fullmatch(name)]
     by_ending = [fmt for fmt in FORMATS.values() if any(name.endswith(ending) for ending in fmt.endings)]
@@ -65,7 +65,7 @@ def formats_of(path: str | Path) -> list[AnyFormat]:
 
 
 def format_named(name: str) -> AnyFormat:
-    """The format of this name; an unknown one is an error."""
+    """Return the format of this name; raise ParameterError for an unknown one."""
     if name not in FORMATS:
         close = get_close_matches(name, FORMATS, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""

@@ -1,8 +1,8 @@
 """A folder of texts, one document per file: Annif's full-text corpus, or texts without labels.
 
-A document is ``doc.txt``. Its labels, if any, are in ``doc.tsv`` or ``doc.key`` beside it, one per line: a name, a URI
-in angle brackets, or ``<uri><TAB>name``. A ``doc.json`` is a document too, with its labels: ``{"text": ...,
-"subjects": [{"uri": ..., "label": ...}], "document_id": ...}``. The encoding is detected file by file.
+A document is ``doc.txt``. Its labels, if any, are in ``doc.tsv`` or ``doc.key``, one per line: a name, a URI in angle
+brackets, or ``<uri><TAB>name``. A ``doc.json`` is a document too, with its labels: ``{"text": ..., "subjects": [{"uri":
+..., "label": ...}], "document_id": ...}``. The encoding is detected file by file.
 """
 
 import os
@@ -35,7 +35,7 @@ SUBJECTS = ".tsv", ".key"  # where there are both, Annif reads the first
 
 
 def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
-    """The documents in the order of the file names, which are their ids, without the ending; first all ``.txt``.
+    """Read the documents in the order of the file names, whose stems are the ids; all ``.txt`` come first.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -57,7 +57,7 @@ def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
 
 
 class _Encodings:
-    """The encodings of files, as given, or as detected; each that is not UTF-8 is told once."""
+    """The encodings of files, as given or as detected; each encoding other than UTF-8 is reported once."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -74,7 +74,7 @@ class _Encodings:
 
 
 def recognizes_folder(path: str | Path) -> bool:
-    """Whether a folder has such documents, and nothing else."""
+    """Return whether a folder has such documents, and nothing else."""
     files = _files(path)
     try:
         _check(path, files, {file.stem for file in files if file.suffix == TEXT})
@@ -84,7 +84,7 @@ def recognizes_folder(path: str | Path) -> bool:
 
 
 def _files(folder: str | Path) -> list[Path]:
-    """What is in a folder, in the order of the names; hidden files are left out."""
+    """Return what is in a folder, in the order of the names; hidden files are left out."""
     try:
         names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
         " ".join(names).encode()
@@ -98,7 +98,7 @@ def _files(folder: str | Path) -> list[Path]:
 
 
 def _check(path: str | Path, files: list[Path], stems: set[str]) -> None:
-    """Refuse what belongs to no document; a PDF, say, may lie beside the text made of it."""
+    """Raise DataError for a file that belongs to no document; a PDF, say, may lie next to the text made of it."""
     for file in files:
         if file.suffix == DOCUMENT and file.stem in stems:
             problem = f"there is a {file.stem}{TEXT} too"
@@ -127,7 +127,7 @@ def _read_text(file: Path, encoding: str) -> str:
 
 
 def _subjects(file: Path, encoding: str) -> Iterator[Label]:
-    """The labels of a file, one per line: a URI, a name, or both; what follows, such as a score, is no part of it."""
+    """Return the labels of a file, one per line: a URI, a name, or both; skip what follows, such as a score."""
     for _, line in lines(file, encoding):
         uri = name = None
         for cell in filter(None, map(str.strip, line.split("\t"))):
@@ -162,7 +162,7 @@ def _subject(given: object, location: Location) -> Label:
 
 
 def write(path: str | Path, dataset: Dataset) -> None:
-    """Write a new folder; files are named by the ids. Features are not in this format."""
+    """Write a new folder, whose files are named by the ids; features are not in this format."""
     check_has_texts(dataset, path)
     target = Path(path)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):

@@ -34,7 +34,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
 
 
 def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[Record]:
-    """Stream the rows as records of features, without labels; the row number from 0 is the id."""
+    """Return the rows as records of features, without labels; the id is the row number from 0."""
     for number, line in lines(path):
         if number == 1:
             _header(line[:_MAX_HEADER].encode(), path)

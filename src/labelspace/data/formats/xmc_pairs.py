@@ -3,7 +3,7 @@
 ``trn_X_Xf.txt`` has the features and ``trn_X_Y.txt`` the labels (``pair_rows``); ``trn.json.gz`` the texts, as lines
 ``{"uid", "title", "content", "target_ind": [label ids], "target_rel": [values]}``; ``lbl.json.gz`` the names of the
 labels, as lines ``{"uid", "title"}``, or ``Y.txt``, one per line. ``filter_labels_train.txt`` has lines ``document
-label``: pairs that do not count in an evaluation. The same with ``tst`` and ``test`` for the test split.
+label``: pairs that do not count in an evaluation. For the test split, the names have ``tst`` and ``test``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COMPRESSED = ("", ".gz", ".zst")
 
 
 def split_files(folder: Path) -> dict[str, Path]:
-    """The file to read of each split of a folder: its texts where there are any, else its features."""
+    """Return the file to read of each split of a folder: its texts if there are any, else its features."""
     found = {
         split: (_file(folder, f"{short}.json") or _file(folder, f"{short}_X_Xf.txt")) for split, short in SPLITS.items()
     }
@@ -49,8 +49,8 @@ def split_files(folder: Path) -> dict[str, Path]:
 def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOptions | None = None) -> Dataset:
     """Read a split by its file of texts or of features; see ``read_dataset`` for the label space.
 
-    With the features come the texts beside them; given the texts, the features are not read. A value above 0 marks a
-    label.
+    With the features, the texts in the folder are read too; given the texts, the features are not read. A value above 0
+    marks a label.
     """
     path = Path(path)
     split = _split(path)
@@ -84,7 +84,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
 
 
 def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[Record]:
-    """The documents without labels, for predictions: texts, or rows of features."""
+    """Return the documents without labels, for predictions: texts, or rows of features."""
     path = Path(path)
     _split(path)
     if ".json" in path.name:
@@ -104,13 +104,13 @@ def _split(path: Path) -> str:
 
 
 def _file(folder: Path, name: str) -> Path | None:
-    """A file of a folder, which may be compressed."""
+    """Return a file of a folder, which may be compressed; None if there is none."""
     return next((folder / (name + end) for end in _COMPRESSED if is_data_file(folder / (name + end))), None)
 
 
 @dataclass
 class _Texts:
-    """The texts of a split, and its labels where they are read."""
+    """The texts of a split, and its labels if they are read."""
 
     texts: TextList = field(default_factory=TextList)
     ids: TextList = field(default_factory=TextList)
@@ -119,7 +119,7 @@ class _Texts:
     n: int = 0
 
     def matrix(self, n_labels: int | None) -> Csr:
-        """The labels of the documents, of which there are so many, or as many as the largest id needs."""
+        """Return the labels of the documents, with ``n_labels`` columns or as many as the largest id needs."""
         columns = np.array(self.labels, np.int32)
         indptr = np.concatenate([[0], np.cumsum(np.array(self.counts, np.int64))])
         width = int(columns.max(initial=-1)) + 1
@@ -149,7 +149,7 @@ def _rows(path: Path, encoding: str) -> Iterator[tuple[Location, dict[str, objec
 
 
 def _text(row: Mapping[str, object], location: Location) -> str:
-    """Title and content, each on lines of its own."""
+    """Return title and content, each on lines of its own."""
     parts = [row.get(key) for key in ("title", "content")]
     wrong = next((part for part in parts if part is not None and not isinstance(part, str)), None)
     if wrong is not None or parts == [None, None]:
@@ -181,7 +181,7 @@ def _labels(y_path: Path | None, texts: _Texts | None, folder: Path, split: str)
 
 
 def _names(folder: Path, encoding: str) -> LabelSpace | None:
-    """The names of the labels, or None; names that several labels have are followed by the uid."""
+    """Return the names of the labels, or None; a name that several labels have is followed by the uid."""
     path = _file(folder, NAMES)
     if path is not None:
         rows = [
@@ -197,7 +197,7 @@ def _names(folder: Path, encoding: str) -> LabelSpace | None:
 
 
 def _read_filter(path: Path, shape: tuple[int, int]) -> Csr | None:
-    """The pairs of a document and a label that do not count, as a matrix of ones."""
+    """Return the pairs of a document and a label that do not count, as a matrix of ones."""
     if not is_data_file(path):
         return None
     pairs: array[int] = array("q")

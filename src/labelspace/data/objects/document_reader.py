@@ -1,7 +1,7 @@
 """Documents with labels as Python objects: what ``fit`` and ``evaluate`` take.
 
 1. A table (pandas, polars, pyarrow, Hugging Face datasets, a list of dicts): the columns with texts and labels are
-   named, or inputs and outputs as for ``labelspace train``. A table of numbers alone is a matrix of features.
+   named, or inputs and outputs as for ``labelspace train``. A table with only numbers is a matrix of features.
 2. A matrix of features, sparse or dense, or a column of embeddings.
 3. A column of texts.
 """
@@ -65,7 +65,7 @@ class DocumentReader:
         self.columns = table_columns(options) or (None if "text" in options else columns)
 
     def dataset(self, data: Documents, labels: Labels = None) -> Dataset:
-        """The documents and their labels as a data set."""
+        """Return the documents and their labels as a data set."""
         found = self._read(data, labels)
         if not (self.options.get("normalize_labels") or (self.fields is not None and self.fields.normalize_labels)):
             return found
@@ -155,7 +155,7 @@ class DocumentReader:
         return Dataset(Y, space, texts, ids=ids, fields=fields)
 
     def _of_columns(self, frame: Frame, names: tuple[str, ...], separator: str | None) -> tuple[Csr, LabelSpace, bool]:
-        """Y of the label columns of a table, and whether these are called like the labels and hold 0 and 1."""
+        """Return Y of the label columns, the labels, and whether the columns are labels that hold 0 and 1."""
         columns = [frame[name] for name in names]
         if len(names) > 1 and all(map(_is_flag, (value for column in columns for value in column))):
             matrix = np.array([[bool(value) for value in column] for column in columns], np.float32).T
@@ -174,7 +174,7 @@ class DocumentReader:
         return _STANDARD.text if set(_STANDARD.text) <= set(frame.names) else ()
 
     def _label_columns(self, labels: Labels) -> tuple[str, ...]:
-        """The columns with the labels; none where the labels themselves are given."""
+        """Return the columns with the labels; none if the labels themselves are given."""
         if labels is None:
             return self.fields.labels if self.fields is not None and self.fields.labels else _STANDARD.labels
         is_named = isinstance(labels, str) or (isinstance(labels, (list, tuple)) and all(map(_is_str, labels)))
@@ -186,7 +186,7 @@ class DocumentReader:
 
 
 def saved_fields(saved: Any) -> Fields:  # noqa: ANN401 - of a file
-    """The fields that a model was saved with, checked."""
+    """Return the fields that a model was saved with, checked."""
     must(isinstance(saved, Mapping) and saved.keys() <= _STANDARD.__dataclass_fields__.keys(), "the fields of a file")
     for key, value in saved.items():
         if key in ("text", "labels"):

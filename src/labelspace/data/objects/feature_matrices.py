@@ -12,12 +12,12 @@ from labelspace.errors import DataError
 
 
 def is_text_array(given: object) -> bool:
-    """Whether it is a NumPy array of texts, or of objects that may be texts."""
+    """Return whether this is a NumPy array of texts, or of objects that may be texts."""
     return isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "UOT"
 
 
 def to_matrix(given: Any) -> Any:  # noqa: ANN401 - a sparse or dense matrix
-    """The matrix that was given, or a column of embeddings as one; None where it is neither.
+    """Return the matrix that was given, or a column of embeddings as one; None for anything else.
 
     >>> to_matrix([[0.5, 1.0], [0.25, 0.0]]).shape, to_matrix(["a text"])
     ((2, 2), None)
@@ -32,7 +32,7 @@ def to_matrix(given: Any) -> Any:  # noqa: ANN401 - a sparse or dense matrix
 
 
 def _first(given: Any) -> Any:  # noqa: ANN401 - whatever the caller gave
-    """The first value of a list or column."""
+    """Return the first value of a list or column."""
     if is_text_array(given) or isinstance(given, (list, tuple)) or (is_column(given) and isinstance(given, Sequence)):
         return given[0] if len(given) else None
     if is_column(given):
@@ -44,7 +44,7 @@ def _first(given: Any) -> Any:  # noqa: ANN401 - whatever the caller gave
 
 
 def _is_vector(value: object) -> bool:
-    """Whether a value is a list or array of numbers."""
+    """Return whether a value is a list or array of numbers."""
     if isinstance(value, np.ndarray) or (hasattr(value, "__array__") and hasattr(value, "shape")):
         array = np.asarray(value)
         return array.ndim == 1 and array.dtype.kind in "iuf"
@@ -54,7 +54,7 @@ def _is_vector(value: object) -> bool:
 
 
 def _stacked(column: Any) -> Any:  # noqa: ANN401 - a dense matrix
-    """A column of equally long vectors as a matrix (n, dim) of float32."""
+    """Return a column of equally long vectors as a matrix (n, dim) of float32."""
     values = column
     if is_column(column) and hasattr(column, "to_numpy"):
         values = column.to_numpy(**({"zero_copy_only": False} if hasattr(column, "to_pylist") else {}))  # pyarrow

@@ -35,7 +35,7 @@ class Frame:
         return self.n_rows
 
     def __getitem__(self, name: str) -> list[Any]:
-        """The values of a column, with None for those that are missing; a column that is not there is an error."""
+        """Return the values of a column, None for missing ones; raise DataError for a missing column."""
         n = self.names.count(name)
         if n != 1:
             close = get_close_matches(name, self.names, n=1)
@@ -47,12 +47,12 @@ class Frame:
         return values if names is None else [_class_name(value, names) for value in values]
 
     def rows(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The rows, with these columns."""
+        """Return the rows, with these columns."""
         for values in zip(*(self[name] for name in names), strict=True):
             yield dict(zip(names, values, strict=True))
 
     def numbers(self) -> Any:  # noqa: ANN401 - a dense or sparse matrix
-        """The table as a matrix, a sparse one where pandas has it as such; None where a column holds no numbers."""
+        """Return the table as a matrix, sparse if pandas has it so; None if a column holds no numbers."""
         types = list(getattr(self.given, "dtypes", ())) if hasattr(self.given, "iloc") else []
         if types and all(type(dtype).__name__ == "SparseDtype" for dtype in types):
             return self.given.sparse.to_coo()
@@ -67,7 +67,7 @@ class Frame:
 
 
 def to_frame(given: Any) -> Frame | None:  # noqa: ANN401 - whatever the caller gave
-    """The table that was given, or a list of rows as one; None where it is neither."""
+    """Return the table that was given, or a list of rows as one; None for anything else."""
     features = getattr(given, "features", None)
     features = features if isinstance(features, Mapping) else {}
     kind = type(given).__name__
@@ -96,7 +96,7 @@ def _rows_frame(rows: Sequence[Any], kind: str, features: Mapping[str, Any]) -> 
 
 
 def class_names(feature: Any) -> Sequence[str] | None:  # noqa: ANN401 - of Hugging Face datasets
-    """The names of the classes of a feature, a ClassLabel or a list of them; None where it is neither."""
+    """Return the class names of a feature, a ClassLabel or a list of them; None for any other feature."""
     for _ in range(2):  # the feature, or that of its items
         if hasattr(feature, "int2str") and hasattr(feature, "names"):
             names: Sequence[str] = feature.names
@@ -106,14 +106,14 @@ def class_names(feature: Any) -> Sequence[str] | None:  # noqa: ANN401 - of Hugg
 
 
 def _class_name(value: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - an id, or a list of ids
-    """The names of class ids; -1, as datasets have for what is unknown, is no class."""
+    """Return the names of class ids; -1, as datasets have for what is unknown, is no class."""
     if isinstance(value, (list, tuple)):
         return [names[item] for item in value if item >= 0]
     return None if value is None or value < 0 else names[value]
 
 
 def named_column(given: Any, listed: Sequence[Any]) -> Sequence[Any]:  # noqa: ANN401 - whatever the caller gave
-    """The values of a column; class ids as names, where it is a column of Hugging Face datasets."""
+    """Return the values of a column; class ids become names if it is a column of Hugging Face datasets."""
     feature = getattr(given, "features", None)
     if feature is None:
         source = getattr(getattr(given, "source", None), "features", None)

@@ -1,9 +1,9 @@
 """Labels as Python objects, as a matrix Y and a label space.
 
-1. A matrix of 0 and 1, sparse or dense, or a table of such columns, which are called like the labels.
+1. A matrix of 0 and 1, sparse or dense, or a table of such columns, whose names are the labels.
 2. A column with the names of each document, in a list or set; None, NaN and an empty list are no labels.
-3. A column with one name per document, or with names in a text where it is said what separates them.
-4. Ids in place of names, where the labels are known; class ids of Hugging Face datasets are names.
+3. A column with one name per document, or with names in a text whose separator is given.
+4. Ids in place of names, if the labels are known; class ids of Hugging Face datasets are names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ def read_labels(
     separator: str | None = None,
     detect: bool = True,
 ) -> tuple[Csr, LabelSpace]:
-    """The labels of n documents: Y (n, n_labels), and the label space; ``known`` labels keep their ids.
+    """Return the labels of n documents: Y (n, n_labels), and the label space; ``known`` labels keep their ids.
 
     A text that looks like several names is an error unless ``separator`` says what it is, or ``detect`` is False.
 
@@ -59,7 +59,7 @@ def _check_length(n_rows: int, n: int) -> None:
 
 
 def label_rows(listed: Sequence[Any], separator: str | None, detect: bool) -> list[list[Any]]:
-    """The names or ids of each document."""
+    """Return the names or ids of each document."""
     present = [value for value in listed if not is_missing(value)]
     if present and all(isinstance(value, (str, Integral)) and not isinstance(value, bool) for value in present):
         return _of_cells(listed, separator, detect)
@@ -71,7 +71,7 @@ def label_rows(listed: Sequence[Any], separator: str | None, detect: bool) -> li
 
 
 def _of_cells(cells: Sequence[Any], separator: str | None, detect: bool) -> list[list[Any]]:
-    """The labels of cells with one name or id each, or with names between separators."""
+    """Return the labels of cells with one name or id each, or with names between separators."""
     if separator is None and detect:
         _check_single([cell for cell in cells if isinstance(cell, str)])
     mark = None if separator == NO_SEPARATOR else separator
@@ -81,7 +81,7 @@ def _of_cells(cells: Sequence[Any], separator: str | None, detect: bool) -> list
 
 
 def _check_single(cells: Sequence[str]) -> None:
-    """Refuse texts that may be several names each."""
+    """Raise DataError for texts that may be several names each."""
     try:
         mark = detect_separator(cells, "the labels")
     except DataError:  # commas, which may separate names or belong to them
@@ -95,7 +95,7 @@ def _check_single(cells: Sequence[str]) -> None:
 
 
 def _checked_names(row: int, names: Any) -> list[Any]:  # noqa: ANN401 - whatever the caller gave
-    """The names or ids of one text as a list; an iterator is read once, here."""
+    """Return the names or ids of one text as a list; an iterator is read once, here."""
     single = isinstance(names, (str, bytes, Mapping)) or not isinstance(names, Iterable)
     listed = None if single else names.tolist() if isinstance(names, np.ndarray) else list(names)
     if listed is None or not all(_is_label(name) for name in listed):
@@ -133,7 +133,7 @@ def _known_id(space: LabelSpace, label: str) -> int:
 
 
 def _check_ids(rows: list[list[Any]], numbers: list[int], labels: set[Any], known: LabelSpace | None) -> None:
-    """Ids are of known labels, and are no rows of a matrix of 0 and 1."""
+    """Raise DataError unless ids are of known labels, and are no rows of a matrix of 0 and 1."""
     if len(numbers) < len(labels):
         name = next(label for label in labels if isinstance(label, str))
         raise DataError(f"labels must be all names or all ids, but there are {numbers[0]} and {name!r}; give names")
@@ -154,7 +154,7 @@ def indicator_labels(
     names: Sequence[str] | None,
     known: LabelSpace | None,
 ) -> tuple[Csr, LabelSpace]:
-    """Y of a matrix of 0 and 1, whose columns are labels with these names, else the known ones, else numbers."""
+    """Return Y of a matrix of 0 and 1, and its labels: ``names``, else the known ones, else numbers."""
     matrix = given if sp.issparse(given) else np.asarray(given)
     if matrix.dtype.kind not in "biuf":
         raise DataError(f"{_RULE}, or a matrix of 0 and 1, but is an array of {matrix.dtype}; {_ONE}")
@@ -182,7 +182,7 @@ def indicator_labels(
 
 
 def to_label_space(Y: Csr, labels: LabelSpace, known: LabelSpace | None) -> tuple[Csr, LabelSpace]:
-    """Y of some labels with the ids of the known ones, matched by name; others are appended where documents have them.
+    """Return Y with the ids of the known labels, matched by name; other labels of documents are appended.
 
     >>> Y, space = to_label_space(sp.csr_matrix([[1, 0]]), LabelSpace(["tea", "rye"]), LabelSpace(["bread", "tea"]))
     >>> space.names, Y.toarray().tolist()

@@ -1,4 +1,4 @@
-"""What a tagger reads of Python objects that are to be tagged: texts, or a matrix of features."""
+"""Python objects that are to be tagged, as texts or as a matrix of features."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ Documents = Any
 def read_inputs(
     given: Documents, columns: Columns | None = None, fields: Fields | None = None, ready_made: bool = False
 ) -> Any:  # noqa: ANN401 - texts, or a sparse or dense matrix
-    """The texts of documents, or their features; columns are those of the table that the tagger was trained on.
+    """Return the texts of documents, or their features; ``columns`` are those of the table of training.
 
     >>> read_inputs([{"title": "Rye", "price": 3}], Columns(("title", "price"), (("kind",),)))
     ['title: Rye; price: 3']
@@ -42,7 +42,7 @@ def read_inputs(
 
 
 def _of_frame(frame: Frame, columns: Columns | None, fields: Fields | None, ready_made: bool) -> Any:  # noqa: ANN401
-    """The texts or features of a table; None where it is not known which columns hold them."""
+    """Return the texts or features of a table; None if it is not known which columns hold them."""
     if ready_made:
         return frame.numbers()
     if columns is not None:
@@ -51,7 +51,7 @@ def _of_frame(frame: Frame, columns: Columns | None, fields: Fields | None, read
 
 
 def frame_texts(frame: Frame, names: Sequence[str]) -> list[str]:
-    r"""The texts of a column; the cells of several columns are joined by a line end, without missing ones.
+    r"""Return the texts of a column; the cells of several columns are joined by a line end, without missing ones.
 
     >>> frame_texts(to_frame([{"title": "Rye", "body": "Bake it."}, {"title": "Tea"}]), ["title", "body"])
     ['Rye\nBake it.', 'Tea']
@@ -71,7 +71,7 @@ def frame_texts(frame: Frame, names: Sequence[str]) -> list[str]:
 
 
 def dataset_inputs(documents: Dataset, n_features: int | None) -> Documents:
-    """The texts of a data set; its features, at least ``n_features`` columns of them, where that is a number."""
+    """Return the texts of a data set; with ``n_features``, its features with at least as many columns."""
     if n_features is None:
         if documents.texts is None:
             raise DataError("this model reads texts, but the data holds ready-made features; give a file with texts")
@@ -83,6 +83,6 @@ def dataset_inputs(documents: Dataset, n_features: int | None) -> Documents:
 
 
 def document_names(given: Documents) -> list[Any] | None:
-    """The index of a column or table of pandas; None for anything else."""
+    """Return the index of a column or table of pandas; None for anything else."""
     index = getattr(given, "index", None)
     return None if index is None or callable(index) or isinstance(given, Mapping) else list(index)

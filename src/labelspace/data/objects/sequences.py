@@ -9,14 +9,14 @@ _MISSING_TYPES = ("NAType", "NaTType")  # of pandas
 
 
 def is_frame(given: object) -> bool:
-    """Whether it is a table of pandas, polars, pyarrow or Hugging Face datasets."""
+    """Return whether this is a table of pandas, polars, pyarrow or Hugging Face datasets."""
     if isinstance(given, Mapping) or len(getattr(given, "shape", ())) != 2:
         return False
     return hasattr(given, "columns") or hasattr(given, "column_names")
 
 
 def is_column(given: object) -> bool:
-    """Whether it is a column of pandas, polars, pyarrow or Hugging Face datasets."""
+    """Return whether this is a column of pandas, polars, pyarrow or Hugging Face datasets."""
     if is_frame(given):
         return False
     return hasattr(given, "to_pylist") or hasattr(given, "to_list") or _is_of_dataset(given)
@@ -27,13 +27,13 @@ def _is_of_dataset(given: object) -> bool:
 
 
 def column_names(frame: Any) -> list[str]:  # noqa: ANN401 - of a package that may not be installed
-    """The names of the columns of a table."""
+    """Return the names of the columns of a table."""
     names = getattr(frame, "column_names", None)  # pyarrow and Hugging Face
     return [str(name) for name in (frame.columns if names is None else names)]
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value stands for none: None, NaN, or NA of pandas.
+    """Return whether a value stands for none: None, NaN, or NA of pandas.
 
     >>> is_missing(None), is_missing(float("nan")), is_missing("")
     (True, True, False)
@@ -44,9 +44,9 @@ def is_missing(value: object) -> bool:
 
 
 def to_list(given: Any, what: str, one: str) -> Sequence[Any]:  # noqa: ANN401 - whatever the caller gave
-    """A list of what was given: a column of another package, an array, anything with an order.
+    """Return a list of what was given: a column of another package, an array, anything with an order.
 
-    ``what`` it must hold, and what to do with ``one``, are said where it is one value, a table or has no order.
+    An error for a single value, a table or a set says ``what`` the list must hold, and what to do with ``one`` value.
 
     >>> to_list((text for text in ["a", "b"]), "texts", "give a list")
     ['a', 'b']
@@ -65,7 +65,7 @@ def to_list(given: Any, what: str, one: str) -> Sequence[Any]:  # noqa: ANN401 -
 
 
 def _problem(given: Any, one: str) -> str:  # noqa: ANN401 - whatever the caller gave
-    """Why it is no sequence, and what to do; empty where it is one."""
+    """Say why this is no sequence, and what to do; empty if it is one."""
     kind = type(given).__name__
     if is_frame(given):
         first = next(iter(column_names(given)), "text")

@@ -1,10 +1,11 @@
-"""Which labels the documents of a shaped data set have: a long tail, and labels that occur together.
+"""The labels of the documents of a shaped data set: a long tail, and labels that occur together.
 
-1. The training documents of a label: a power law from 1 on, cut at the largest label, with the mean of the shape.
-2. Each label has a place on a circle, and covers an arc in proportion to its frequency: its occurrences lie there
-   at nearly equal distances, but for some that lie anywhere.
-3. The documents take the occurrences in the order of the circle, one at least and the mean of the shape on average:
-   so labels of near positions occur together, and frequent ones with many others.
+1. The number of training documents of a label follows a power law from 1 on, cut at the largest label, with the mean of
+   the shape.
+2. Each label has a place on a circle, and covers an arc in proportion to its frequency: its occurrences lie there at
+   nearly equal distances, except for some that lie anywhere.
+3. The documents take the occurrences in the order of the circle, at least one and on average the mean of the shape:
+   labels of near positions occur together, and frequent ones with many others.
 
 Test documents are drawn from the same positions and frequencies.
 """
@@ -32,12 +33,12 @@ class Placement:
 
     @classmethod
     def draw(cls, shape: Shape, rng: np.random.Generator) -> "Placement":
-        """Steps 1 and 2."""
+        """Draw frequencies and positions: steps 1 and 2."""
         counts = rng.permutation(label_counts(shape))
         return cls(counts, rng.random(len(counts), dtype=np.float32))
 
     def documents(self, n: int, n_train: int, rng: np.random.Generator) -> tuple[Csr, Floats]:
-        """Step 3: labels (n, n_labels) and positions (n,) of n documents, in random order."""
+        """Draw labels (n, n_labels) and positions (n,) of n documents, in random order: step 3."""
         n_labels = len(self.counts)
         counts = (self.counts * (n / n_train) + rng.random(n_labels)).astype(np.int64)  # of train: themselves
         labels = np.repeat(np.arange(n_labels, dtype=np.int32), counts)
@@ -54,7 +55,7 @@ class Placement:
         return Y[shuffled], positions[(starts[:-1] + starts[1:]) // 2][shuffled]
 
     def _occurrences(self, counts: Longs, labels: Ints, n_train: int, rng: np.random.Generator) -> Floats:
-        """The place of each occurrence of each label."""
+        """Return the place of each occurrence of each label."""
         arcs = np.minimum(OVERLAP * self.counts / n_train, 1.0)
         step = (arcs / np.maximum(counts, 1)).astype(np.float32)
         first = (self.positions - arcs / 2).astype(np.float32)
@@ -69,7 +70,7 @@ class Placement:
 
 
 def label_counts(shape: Shape) -> Longs:
-    """Step 1: training documents of each label, ascending."""
+    """Return the number of training documents of each label, ascending: step 1."""
     n, n_labels = shape.train_documents, shape.labels
     mean = n * shape.labels_per_document / n_labels
     largest = max(shape.largest_share * n, min(_LARGEST_MEANS * mean, _LARGEST_SHARE * n))

@@ -32,7 +32,7 @@ def planted(
     texts: bool = False,
     seed: int = 0,
 ) -> Dataset:
-    """Draw n documents with d features and l labels. With ``texts`` they have texts of words (``w12 w7 ...``) too.
+    """Draw n documents with d features and l labels; with ``texts``, also texts of words (``w12 w7 ...``).
 
     >>> data = planted(n=100, d=500, l=20, seed=3)
     >>> data.X.shape, data.Y.shape, data.labels.hierarchy.levels.max().item()
@@ -59,7 +59,7 @@ def planted(
 def _draw_labels(
     rng: np.random.Generator, n: int, n_labels: int, mean: float, branching: int, zipf: float
 ) -> tuple[Longs, Longs]:
-    """Steps 2 and 3: pairs (document, label), main labels first."""
+    """Draw pairs (document, label), main labels first: steps 2 and 3."""
     by_rank = rng.permutation(n_labels)
     cumulative = np.cumsum(np.arange(1, n_labels + 1, dtype=np.float64) ** -zipf)
 
@@ -80,7 +80,7 @@ def _draw_labels(
 def _draw_features(
     rng: np.random.Generator, document: Longs, label: Longs, n: int, d: int, branching: int, noise: int
 ) -> tuple[Longs, Longs]:
-    """Step 4: pairs (document, feature), repeated where a feature is drawn twice."""
+    """Draw pairs (document, feature), repeated if a feature is drawn twice: step 4."""
     signature = _signature(np.repeat(label, OWN_DRAWS), rng.integers(0, SIGNATURE, OWN_DRAWS * len(label)), d)
     parent = np.maximum((label - 1) // branching, 0)
     inherited = _signature(np.repeat(parent, PARENT_DRAWS), rng.integers(0, SIGNATURE, PARENT_DRAWS * len(label)), d)
@@ -90,7 +90,7 @@ def _draw_features(
 
 
 def _signature(label: Longs, index: Longs, d: int) -> Longs:
-    """One feature of a label's signature: the splitmix64 hash of label and index."""
+    """Return one feature of a label's signature: the splitmix64 hash of label and index."""
     x = (label * SIGNATURE + index).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -104,6 +104,6 @@ def _count_matrix(rows: Longs, columns: Longs, shape: tuple[int, int]) -> Csr:
 
 
 def _rows(counts: Csr) -> list[tuple[Ints, Longs]]:
-    """Features and their counts, row by row."""
+    """Return features and their counts, row by row."""
     spans = zip(counts.indptr[:-1], counts.indptr[1:], strict=True)
     return [(counts.indices[a:b], counts.data[a:b].astype(np.int64)) for a, b in spans]

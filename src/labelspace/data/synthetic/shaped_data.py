@@ -33,7 +33,7 @@ _STREAMS = {"train": 2, "test": 3}
 
 
 def shaped(name: str, fraction: float = 1.0, seed: int = 0) -> tuple[Dataset, Dataset]:
-    """Training and test documents of the shape of a data set of ``SHAPES``.
+    """Return training and test documents of the shape of a data set of ``SHAPES``.
 
     >>> train, test = shaped("Amazon-670K", fraction=0.01)
     >>> train.X.shape, train.Y.shape, test.Y.shape
@@ -55,7 +55,7 @@ def shaped(name: str, fraction: float = 1.0, seed: int = 0) -> tuple[Dataset, Da
 def shaped_blocks(
     name: str, fraction: float = 1.0, seed: int = 0, block: int = BLOCK, split: Split = "train"
 ) -> Iterator[tuple[Csr, Csr]]:
-    """The same documents as of ``shaped``, as pairs (X, Y) of at most ``block`` documents.
+    """Return the documents of ``shaped`` as pairs (X, Y) of at most ``block`` documents.
 
     >>> [Y.shape for X, Y in shaped_blocks("Amazon-670K", fraction=0.01, block=1000, split="test")]
     [(1000, 6701), (530, 6701)]
@@ -95,21 +95,21 @@ def _generator(seed: int, stream: int) -> np.random.Generator:
 
 
 def _lengths(shape: Shape, n: int, rng: np.random.Generator) -> Ints:
-    """Distinct words of each document."""
+    """Draw the number of distinct words of each document."""
     mean = shape.nonzeros_per_document
     drawn = mean * rng.lognormal(-(LENGTH_SPREAD**2) / 2, LENGTH_SPREAD, n)
     return np.clip(np.rint(drawn), 1, min(_LONGEST * mean, shape.features / 4)).astype(np.int32)
 
 
 def _shares(shape: Shape) -> Doubles:
-    """The shares of draws from the words of labels and of topics: at most three quarters."""
+    """Return the shares of draws from the words of labels and of topics: at most three quarters in all."""
     draws = np.array([shape.own_words * shape.labels_per_document, TOPIC_DRAWS])
     shares: Doubles = draws / max(shape.nonzeros_per_document, draws.sum() / 0.75)
     return shares
 
 
 def _weights(by_rank: Ints) -> Floats:
-    """The weight of each feature: 1 plus the logarithm of its rank."""
+    """Return the weight of each feature: 1 plus the logarithm of its rank."""
     weights = np.empty(len(by_rank), np.float32)
     weights[by_rank] = 1.0 + np.log1p(np.arange(len(by_rank)))
     return weights
@@ -118,7 +118,7 @@ def _weights(by_rank: Ints) -> Floats:
 def write_shaped(
     name: str, folder: str | Path, fraction: float = 1.0, seed: int = 0, progress: Progress = no_progress
 ) -> dict[Path, tuple[int, int, int]]:
-    """Write ``train.txt`` and ``test.txt`` to a new folder by blocks; returns their documents, features and labels."""
+    """Write ``train.txt`` and ``test.txt`` to a new folder by blocks; return their documents, features and labels."""
     shape, target = shape_of(name).scaled(fraction), Path(folder)
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
         raise DataError(f"synthetic data must be written to a new folder, but {target} exists; give another name")

@@ -30,7 +30,7 @@ class Shape:
     own_words: float
 
     def scaled(self, fraction: float) -> "Shape":
-        """A fraction of the documents and labels, and its square root of the features; the means stay.
+        """Return a fraction of the documents and labels, and its square root of the features; the means stay.
 
         >>> small = SHAPES["Amazon-670K"].scaled(0.01)
         >>> small.train_documents, small.test_documents, small.labels, small.features
@@ -67,7 +67,7 @@ SHAPES = {
 
 
 def shape_of(name: str) -> Shape:
-    """The shape of this name; case does not matter."""
+    """Return the shape of this name; case does not matter."""
     found = {known.lower(): shape for known, shape in SHAPES.items()}.get(name.lower())
     if found is None:
         raise ParameterError(f"the name must be one of {', '.join(SHAPES)}, but is {name!r}; take one of these")

@@ -1,9 +1,10 @@
-r"""Vocabularies as tables and lists: CSV and TSV as Annif has them, and one label per line.
+r"""Vocabularies as tables and lists: CSV and TSV as in Annif, and one label per line.
 
-- CSV has a header: ``uri``, ``label`` or ``label_en``, ``label_fi``, ..., ``notation``; beside what Annif reads,
-  ``alt``, ``hidden`` and ``broader`` (URIs, or names where there are none), with ``|`` between several.
-- TSV is ``<uri>\tname\tnotation`` without a header, the notation at will; with a header it is as CSV.
+- CSV has a header: ``uri``, ``label`` or ``label_en``, ``label_fi``, ..., ``notation``; besides what Annif reads,
+  ``alt``, ``hidden`` and ``broader`` (URIs, or names without URIs), with ``|`` between several.
+- TSV is ``<uri>\tname\tnotation`` without a header, the notation optional; with a header it is as CSV.
 - A list is one name per line.
+
 A row with a URI and no name is a concept that is not in use any more, as in Annif. Labels keep the order of the file.
 """
 
@@ -29,7 +30,7 @@ Row = tuple[Location, Mapping[str, object]]
 
 
 def read_csv(path: str | Path, language: str | None, options: ReadOptions) -> Vocabulary:
-    """A table with a header; the delimiter is detected where it is not given."""
+    """Read a table with a header; the delimiter is detected if it is not given."""
     with csvfile.rows(path, options) as table:
         header = table.names()
         known = [name for name in header if _is_column(name)]
@@ -41,7 +42,7 @@ def read_csv(path: str | Path, language: str | None, options: ReadOptions) -> Vo
 
 
 def read_tsv(path: str | Path, language: str | None, options: ReadOptions) -> Vocabulary:
-    """URI, name and notation separated by tabs; or a table with a header, whose first column is one of those of CSV."""
+    """Read URI, name and notation separated by tabs; or a table with a header, whose first column is one of CSV's."""
     encoding = options.encoding or UTF_8
     first = next((line for _, line in lines(path, encoding)), "").split("\t")[0].strip()
     if _is_column(first):
@@ -50,7 +51,7 @@ def read_tsv(path: str | Path, language: str | None, options: ReadOptions) -> Vo
 
 
 def read_list(path: str | Path, language: str | None, options: ReadOptions) -> Vocabulary:
-    """One name per line."""
+    """Read one name per line."""
     return _vocabulary(path, _lines_as_rows(path, options.encoding or UTF_8), ("label",), language)
 
 
@@ -118,7 +119,7 @@ class _Columns:
             languages.append(language)
 
     def edges(self) -> tuple[Longs, int]:
-        """Rows (narrower, broader), and how many links lead to no row."""
+        """Return rows (narrower, broader), and how many links lead to no row."""
         found = [(at, self.known[name]) for at, name in self.broader if name in self.known]
         return np.array(found, np.int64).reshape(-1, 2), len(self.broader) - len(found)
 

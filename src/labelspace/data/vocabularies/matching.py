@@ -1,4 +1,4 @@
-"""Concepts of a vocabulary beside the labels from before: which is which, and the labels that come out."""
+"""Concepts of a vocabulary and the labels from before: which is which, and the labels that result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from labelspace.types import NO_CONCEPT, Concept, Hierarchy, LabelSpace, Longs
 
 @dataclass(frozen=True)
 class Matching:
-    """The label of each concept; labels from before have their ids, and keep their names where these still hold."""
+    """The label of each concept; labels from before have their ids, and keep their names if these are still right."""
 
     before: LabelSpace
     naming: Naming
@@ -25,7 +25,7 @@ class Matching:
 
     @staticmethod
     def of(before: LabelSpace, naming: Naming) -> "Matching":
-        """Match by URI, or by name where one of the two has no URI."""
+        """Match by URI, or by name if one of the two has no URI."""
         vocabulary, bases = naming.vocabulary, naming.bases()
         ids = _ids(vocabulary, bases, before)
         rows = np.full(max(len(before), int(ids.max(initial=-1)) + 1), -1, np.int64)
@@ -41,17 +41,17 @@ class Matching:
         return Matching(before, naming, ids, rows, names, homonyms)
 
     def name(self, label: int) -> str:
-        """The name of a label after the update."""
+        """Return the name of a label after the update."""
         row = self.rows[label]
         return self.before.names[label] if row < 0 else self.names[row]
 
     def synonyms(self, label: int) -> list[str]:
-        """The synonyms of a label after the update; hidden ones last."""
+        """Return the synonyms of a label after the update; hidden ones last."""
         row = int(self.rows[label])
         return synonyms_of(self.before, label) if row < 0 else self.naming.synonyms(row, self.names[row])
 
     def concept(self, label: int) -> Concept:
-        """The concept of a label after the update; a list or table without URIs leaves the URI as it was."""
+        """Return the concept of a label after the update; a list or table without URIs leaves the URI as it was."""
         row, old = int(self.rows[label]), self.before.concept(label) if label < len(self.before) else NO_CONCEPT
         if row < 0:
             return old
@@ -59,7 +59,7 @@ class Matching:
         return new if new.uri is not None else replace(new, uri=old.uri)
 
     def labels(self) -> tuple[LabelSpace, Longs]:
-        """The updated labels, and the links between concepts that were cut, since they close a cycle."""
+        """Return the updated labels, and the links between concepts that were cut since they close a cycle."""
         n = len(self.rows)
         names = [self.name(label) for label in range(n)]
         edges, cut = self._edges()
@@ -68,7 +68,7 @@ class Matching:
         return LabelSpace(names, synonyms, hierarchy=hierarchy, concepts=concepts), cut
 
     def _edges(self) -> tuple[Longs, Longs]:
-        """Edges between labels, and links between concepts that close a cycle.
+        """Return the edges between labels, and the links between concepts that close a cycle.
 
         Labels that are gone keep their parents: no other label has one of them as a parent, so there is no cycle.
         """
@@ -81,12 +81,12 @@ class Matching:
 
 
 def synonyms_of(labels: LabelSpace, label: int) -> list[str]:
-    """The synonyms of a label."""
+    """Return the synonyms of a label."""
     return [] if labels.synonyms is None else list(labels.synonyms[label])
 
 
 def _ids(vocabulary: Vocabulary, bases: list[str], before: LabelSpace) -> Longs:
-    """The label id of each concept: that of the label from before, or the next one. Shape (n_concepts,)."""
+    """Return the label id of each concept: that of the label from before, or the next one. Shape (n_concepts,)."""
     ids, used, following = np.zeros(len(vocabulary), np.int64), np.zeros(len(before), bool), len(before)
     for row, (uri, base) in enumerate(zip(vocabulary.uris, bases, strict=True)):
         found = None if uri is None else before.uris.get(uri)
@@ -103,7 +103,7 @@ def _ids(vocabulary: Vocabulary, bases: list[str], before: LabelSpace) -> Longs:
 
 
 def _endings(vocabulary: Vocabulary) -> Callable[[int], list[str]]:
-    """What may be appended to names, for ``unique_names``."""
+    """Return a function that gives what may be appended to the name of a row, for ``unique_names``."""
 
     def endings(row: int) -> list[str]:
         uri = vocabulary.uris[row]
@@ -117,7 +117,9 @@ _NONE = -1
 
 
 def without_cycles(edges: Longs, n: int) -> tuple[Longs, Longs]:
-    """The edges (child, parent) without those that close a cycle, and those; the same edges give the same result.
+    """Return the edges (child, parent) without those that close a cycle, and those that do.
+
+    Some published vocabularies have cycles, which a hierarchy must not have. Equal edges give equal results.
 
     >>> kept, cut = without_cycles(np.array([[0, 1], [1, 0], [2, 0], [3, 3]]), n=4)
     >>> kept.tolist(), cut.tolist()
@@ -133,7 +135,7 @@ def without_cycles(edges: Longs, n: int) -> tuple[Longs, Longs]:
 
 
 def _closing_edges(edges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The edges that lead back to a node on the way of a depth-first search."""
+    """Return the edges that lead back to a node on the path of a depth-first search."""
     parents: dict[int, list[int]] = {}
     for child, parent in edges:
         parents.setdefault(child, []).append(parent)

@@ -2,9 +2,9 @@
 
 1. The name is the preferred one in the language, also with a region (``en-GB`` for ``en``); else rdfs:label in the
    language; else a name without language; else one in the most frequent other language; else the end of the URI.
-2. Where several concepts have the same name, each gets its notation or the end of its URI in parentheses.
-3. A name must not start with ``#``, which begins a comment in ``hierarchy.tsv``: then it is in quotes.
-4. Synonyms are those in the language or without one. Names in all languages are kept beside.
+2. If several concepts have one name, each gets its notation or the end of its URI in parentheses.
+3. A name must not start with ``#``, which begins a comment in ``hierarchy.tsv``: such a name is put in quotes.
+4. Synonyms are those in the language or without one. Names in all languages are kept too.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ NO_LANGUAGE = ""
 
 
 def most_frequent_language(vocabulary: Vocabulary) -> str:
-    """The language with the most names; of several, the first in alphabetical order; '' where names have none."""
+    """Return the language with the most names; of several, the first in alphabetical order; '' without languages."""
     return next(iter(_by_frequency(vocabulary)), NO_LANGUAGE)
 
 
@@ -38,7 +38,7 @@ class Naming:
         self.counts = Counter[str]()
 
     def bases(self) -> list[str]:
-        """The name of each concept, which several may have; what had to stand in for one is counted."""
+        """Return the name of each concept, which several may have; substitutes for missing names are counted."""
         self.counts.clear()
         return [self._base(row) for row in range(len(self.vocabulary))]
 
@@ -54,7 +54,7 @@ class Naming:
         return f'"{name}"' if name.startswith("#") else name
 
     def _names(self, row: int) -> dict[str, str]:
-        """Names by language; of several preferred ones the first in alphabetical order."""
+        """Return the names by language; of several preferred ones the first in alphabetical order."""
         found: dict[str, str] = {}
         for texts in (self.vocabulary.names, self.vocabulary.other_names):
             for language, name in texts.of(row):
@@ -62,7 +62,7 @@ class Naming:
         return found
 
     def synonyms(self, row: int, name: str) -> list[str]:
-        """Synonyms, among them a preferred name that is not the label's; hidden ones last, as in ``LabelSpace``."""
+        """Return the synonyms, among them a preferred name that is not the label's; hidden ones last."""
         shown = self._shown(row, name)
         return [*shown, *self._hidden(row, name, shown)]
 
@@ -81,14 +81,14 @@ class Naming:
         return (text for language, text in texts.of(row) if language in self._own)
 
     def concept(self, row: int, name: str) -> Concept:
-        """URI, notation, names by language and hidden names of a row."""
+        """Return URI, notation, names by language and hidden names of a row."""
         voc, names = self.vocabulary, self._names(row)
         names.pop(NO_LANGUAGE, None)
         hidden = self._hidden(row, name, self._shown(row, name))
         return Concept(voc.uris[row], voc.notation(row), names, hidden)
 
     def notes(self) -> list[Note]:
-        """What ``bases`` found, and what of the vocabulary the labels do not have."""
+        """Return notes on what ``bases`` found, and on what the labels lack of the vocabulary."""
         voc = self.vocabulary
         shown = self.language or "no language"
         left_out = sum(each not in self._own for texts in (voc.synonyms, voc.hidden) for each in texts.languages)
@@ -105,7 +105,7 @@ class Naming:
 def unique_names(
     bases: Sequence[str], kept: Sequence[str | None], taken: Iterable[str], endings: Callable[[int], list[str]]
 ) -> tuple[list[str], list[str]]:
-    """Names that no two labels share, and those of them that were changed for it.
+    """Return names that no two labels share, and those among them that were changed for it.
 
     ``kept`` has names that rows have already, or None; ``taken`` are names of other labels. ``endings`` gives what may
     be appended to the name of a row in parentheses, best first.
@@ -131,7 +131,7 @@ def unique_names(
 
 
 def last_part(uri: str) -> str:
-    """The end of a URI, after the last ``#``, ``/`` or ``:``; all of it where that is empty.
+    """Return the end of a URI, after the last ``#``, ``/`` or ``:``; all of it if that end is empty.
 
     >>> last_part("http://example.org/animals#p12"), last_part("urn:isbn:1"), last_part("http://example.org/")
     ('p12', '1', 'http://example.org/')

@@ -1,6 +1,8 @@
-"""Turtle, RDF/XML and JSON-LD, read by rdflib; what it reads is handed on at once, without a graph in memory.
+"""Statements of RDF files: N-Triples line by line; Turtle, RDF/XML and JSON-LD by rdflib.
 
-Nothing is fetched: a context of JSON-LD must be in the file, and an entity of XML must stand for a short text.
+N-Triples, ``<subject> <property> object .``, is the format for large vocabularies: only one line is in memory, and no
+package is needed. rdflib hands on each statement at once, without a graph in memory. Nothing is fetched: a context of
+JSON-LD must be in the file, and an entity of XML must stand for a short text.
 """
 
 import io
@@ -25,7 +27,7 @@ AddStatement = Callable[[str, str, str, str | None], None]
 
 
 def read_rdf(path: str | Path, kind: str, add: AddStatement) -> None:
-    """Call ``add`` with each statement of a file: subject, property, object, language (None for what is no literal)."""
+    """Call ``add`` with each statement of a file: subject, property, object, language (None unless it is a literal)."""
     rdflib = require("rdflib", "skos", f"reading {FORMATS[kind]}")
     with reading(path) as file:
         data = file.read(MAX_RDF_BYTES.value + 1)
@@ -52,7 +54,7 @@ def read_rdf(path: str | Path, kind: str, add: AddStatement) -> None:
 
 
 def _sink(add: AddStatement) -> Any:  # noqa: ANN401 - a class of rdflib, which may not be installed
-    """A store of rdflib that keeps nothing."""
+    """Return a store of rdflib that keeps nothing."""
     from rdflib import Literal
     from rdflib.plugins.stores.memory import SimpleMemory
 
@@ -73,7 +75,7 @@ def _node_name(node: Any) -> str:  # noqa: ANN401 - a class of rdflib
 
 @contextmanager
 def _literals_as_written(rdflib: Any) -> Iterator[None]:  # noqa: ANN401 - a module
-    """Without this, the notation "007"^^xsd:integer would be read as 7, and "1a"^^xsd:integer logged as an error."""
+    """Keep literals as written: rdflib would read "007"^^xsd:integer as 7, and log "1a"^^xsd:integer."""
     log = logging.getLogger(rdflib.__name__)
     before, level = rdflib.NORMALIZE_LITERALS, log.level
     rdflib.NORMALIZE_LITERALS = False
@@ -86,7 +88,7 @@ def _literals_as_written(rdflib: Any) -> Iterator[None]:  # noqa: ANN401 - a mod
 
 
 def _check_entities(data: bytes) -> None:
-    """Refuse entities that stand for files, for other entities, or for long texts; those for namespaces are usual."""
+    """Raise DataError for entities that stand for files, other entities or long texts; short ones are usual."""
 
     def check(name: str, is_parameter: int, value: str | None, *_: str | None) -> None:
         if is_parameter or value is None or "&" in value or len(value) > _MAX_ENTITY:
@@ -119,7 +121,7 @@ def _read_json(data: bytes, graph: Any, base: str) -> None:  # noqa: ANN401 - a 
 
 
 def _contexts(document: Any) -> Iterator[Any]:  # noqa: ANN401 - any JSON
-    """All contexts, also those inside of nodes and of terms; of lists of contexts, each."""
+    """Return all contexts, also those inside of nodes and of terms; of lists of contexts, each."""
     waiting = [(document, False)]
     while waiting:
         value, is_context = waiting.pop()
@@ -151,7 +153,7 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 def read_ntriples(path: str | Path, properties: Container[str], encoding: str = UTF_8) -> Iterator[Triple]:
-    """The statements of a file with some properties; all lines are checked, comments and blank lines are skipped."""
+    """Return the statements with some properties; all lines are checked, comments and blank lines are skipped."""
     match = _LINE.match
     for number, line in lines(path, encoding):
         found = match(line)
@@ -174,7 +176,7 @@ def read_ntriples(path: str | Path, properties: Container[str], encoding: str = 
 
 
 def _decoder(location: Location) -> Callable[[str | None], str | None]:
-    """A function that resolves the escapes of a text; what is none is an error of the line."""
+    """Return a function that resolves the escapes of a text and raises DataError for an invalid escape."""
 
     def character(found: re.Match[str]) -> str:
         code, long_code, short = found.groups()

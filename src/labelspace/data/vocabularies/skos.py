@@ -1,10 +1,11 @@
 """SKOS: statements of a file -> the concepts of a vocabulary.
 
-1. A concept is what has the type skos:Concept, has an IRI, and is not owl:deprecated.
-2. Its names are skos:prefLabel; where there is none in a language, rdfs:label. Synonyms are skos:altLabel, and
+1. A concept has the type skos:Concept and an IRI, and is not owl:deprecated.
+2. Its names are skos:prefLabel; if there is none in a language, rdfs:label. Its synonyms are skos:altLabel, and
    skos:hiddenLabel those that are never shown. Labels of SKOS-XL, which are nodes with a literal form, count too.
-3. The hierarchy is skos:broader, and skos:narrower turned round. Links to what is no concept here are left out.
-4. Concepts are sorted by IRI, so that files with the same content give the same labels, whatever their order.
+3. The hierarchy is skos:broader, and skos:narrower turned round. Links to resources that are no concepts here are left
+   out.
+4. Concepts are sorted by IRI, so that files with equal content give equal labels, whatever their order.
 """
 
 from array import array
@@ -46,7 +47,7 @@ class _TextColumn:
 
 
 class Statements:
-    """What a file says of concepts, as it is read; properties that are not in ``PROPERTIES`` are skipped."""
+    """The statements of a file about concepts, as they are read; properties outside ``PROPERTIES`` are skipped."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, int] = {}
@@ -57,7 +58,7 @@ class Statements:
         self._n_unfit = 0  # statements whose value is a literal where a node is due, or the other way round
 
     def add(self, subject: str, relation: str, value: str, language: str | None) -> None:
-        """Take one statement; ``language`` is None where the value is no literal."""
+        """Take one statement; ``language`` is None unless the value is a literal."""
         if relation in self._texts and language is not None:
             self._texts[relation].add(self._node(subject), value, self._languages.setdefault(language, language))
         elif relation in self._links and language is None:
@@ -78,7 +79,7 @@ class Statements:
         return self._nodes.setdefault(name, len(self._nodes))
 
     def vocabulary(self, source: str) -> Vocabulary:
-        """The concepts of what was read; ``source`` names it in the error where there is none."""
+        """Return the concepts; ``source`` names the file in the error if there are none."""
         uris = list(self._nodes)
         is_concept, is_deprecated = self._marked(self._concepts), self._marked(self._deprecated)
         is_blank = np.fromiter((uri.startswith("_:") for uri in uris), bool, len(uris))
@@ -116,12 +117,12 @@ class Statements:
         return marks
 
     def _n_untyped(self, is_blank: Bools) -> int:
-        """Nodes with a preferred name that are neither concepts nor groups of concepts."""
+        """Count nodes with a preferred name that are neither concepts nor groups of concepts."""
         known = self._marked(self._concepts) | self._marked(self._groups) | is_blank
         return int((self._marked(self._texts[_NAMES].nodes) & ~known).sum())
 
     def _add_xl_labels(self) -> None:
-        """Labels that are nodes become texts of the concepts that they belong to."""
+        """Add the texts of labels that are nodes to the concepts that they belong to."""
         forms = self._texts[_FORM]
         by_node = {node: at for at, node in enumerate(forms.nodes)}
         for link, name in _XL_LINKS.items():
@@ -131,7 +132,7 @@ class Statements:
                     self._texts[name].add(concept, forms.values[at], forms.languages[at])
 
     def _broader(self, rows: Longs) -> tuple[Longs, int]:
-        """Edges between concepts in use, and how many edges of concepts in use lead elsewhere."""
+        """Return the edges between concepts in use, and how many edges of concepts in use lead elsewhere."""
         up, down = (
             np.stack([np.asarray(nodes, np.int64) for nodes in self._links[name]]) for name in (_BROADER, _NARROWER)
         )

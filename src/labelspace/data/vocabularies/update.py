@@ -1,10 +1,10 @@
 """Vocabulary -> ``labels.jsonl`` and ``hierarchy.tsv`` of a folder, new or with labels from before.
 
-1. Labels are the same where the URI is; where one of the two has no URI, where the name is.
+1. Two labels are one if their URIs are equal; if one of the two has no URI, if their names are.
 2. Labels from before keep their line, which is their id: training data with ids stay valid. New ones are appended.
 3. Labels that the vocabulary does not have any more stay, with their parents: documents are labeled with them.
    ``gone.txt`` lists them, for ``labelspace predict --exclude``.
-4. A label keeps its name as long as the vocabulary's name of it is the same, also where a new one has the same name.
+4. A label keeps its name as long as the vocabulary does not change that name, also if a new label has it too.
 5. A table without the column ``broader`` says nothing of the hierarchy: that from before stays.
 """
 
@@ -50,7 +50,7 @@ class LabelsBefore:
 
 @dataclass(frozen=True)
 class Update:
-    """The labels of a folder before and after an import, and what happened to them: ids by kind of change."""
+    """The labels of a folder before and after an import, and the ids of changed labels by kind of change."""
 
     before: LabelSpace
     after: LabelSpace
@@ -60,7 +60,7 @@ class Update:
     notes: list[Note]
 
     def write(self, folder: Path) -> list[Path]:
-        """Write the files of the folder, which are replaced together at the end; returns those with labels."""
+        """Write the files of the folder, which are replaced together at the end; return the files with labels."""
         gone = [self.after.names[label] for label in self.changes["gone"]]
         with ExitStack() as files:
             write_labels(files.enter_context(replacing(folder / LABELS)), self.after)
@@ -77,9 +77,9 @@ class Update:
 
 
 def plan_update(vocabulary: Vocabulary, known: LabelsBefore, language: str | None = None) -> Update:
-    """What an import will write into a folder with these labels.
+    """Return what an import will write into a folder with these labels.
 
-    Without a language, names are in that of the folder, else in that with the most names.
+    By default, names are in the language of the folder, else in the language with the most names.
     """
     before, missing = known.labels, known.gone
     if language is None:
@@ -102,7 +102,7 @@ def plan_update(vocabulary: Vocabulary, known: LabelsBefore, language: str | Non
 
 
 def _language_of(labels: LabelSpace) -> str | None:
-    """The language in which most of the first labels are named."""
+    """Return the language in which most of the first labels are named."""
     counts = Counter(
         language
         for name, concept in islice(zip(labels.names, labels.concepts or (), strict=False), _SAMPLED)
@@ -113,7 +113,7 @@ def _language_of(labels: LabelSpace) -> str | None:
 
 
 def _changed(before: LabelSpace, after: LabelSpace, labels: Ints | Longs) -> list[int]:
-    """Those of the labels whose synonyms, notation, URI or names in other languages differ."""
+    """Keep the labels whose synonyms, notation, URI or names in other languages differ."""
 
     def content(space: LabelSpace, label: int) -> tuple[list[str], Concept]:
         return synonyms_of(space, label), space.concept(label)

@@ -1,4 +1,4 @@
-"""The concepts of a vocabulary in columns: a million of them must not be millions of objects."""
+"""The concepts of a vocabulary in columns: a million concepts must not be millions of objects."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts of concepts, such as their notations: those of a concept are beside each other, each with its language.
+    """Texts of concepts, such as their notations, each with its language; the texts of a concept are contiguous.
 
     >>> texts = Texts.grouped([1, 0, 1], ["cats", "dogs", "Katzen"], ["en", "en", "de"], n=2)
     >>> texts.of(1)
@@ -43,7 +43,7 @@ class Texts:
 
     @staticmethod
     def grouped(rows: npt.ArrayLike, values: Sequence[str], languages: Sequence[str], n: int) -> "Texts":
-        """From texts in any order, each with the row of its concept; texts of row -1 are left out."""
+        """Group texts in any order, each with the row of its concept; texts of row -1 are left out."""
         row = np.asarray(rows, np.int64)
         order = np.argsort(row, kind="stable")
         order = order[row[order] >= 0]
@@ -52,7 +52,7 @@ class Texts:
         return Texts(begins, [values[at] for at in listed], [languages[at] for at in listed])
 
     def of(self, row: int) -> list[tuple[str, str]]:
-        """Pairs of language and text of a concept, each once, sorted: files with the same content give the same."""
+        """Return pairs of language and text of a concept, each once, sorted: equal files give equal pairs."""
         begin, end = self.begins[row], self.begins[row + 1]
         pairs = list(zip(self.languages[begin:end], self.values[begin:end], strict=True))
         return sorted(set(pairs)) if len(pairs) > 1 else pairs
@@ -75,13 +75,13 @@ class Vocabulary:
         return len(self.uris)
 
     def notation(self, row: int) -> str | None:
-        """The notation of a concept; of several, the first in alphabetical order."""
+        """Return the notation of a concept; of several, the first in alphabetical order."""
         found = self.notations.of(row)
         return found[0][1] if found else None
 
 
 class Computed(Sequence[Item]):
-    """A sequence whose items are made when asked for, and not kept.
+    """A sequence whose items are computed on access, and not kept.
 
     >>> list(Computed(3, lambda at: at * at))
     [0, 1, 4]

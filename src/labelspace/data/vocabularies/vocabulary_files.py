@@ -1,4 +1,4 @@
-"""Read a vocabulary of any format, by the ending of its name or as told."""
+"""Read a vocabulary of any format, by the ending of its name or by the named format."""
 
 from collections.abc import Callable
 from functools import partial
@@ -52,7 +52,7 @@ ENDINGS = {
 
 
 def vocabulary_format(path: str | Path, given: str | None = None) -> str:
-    """The format of a file: the given one, else by the ending of the name, without that of a compression.
+    """Return the format of a file: the given one, else by the ending of its name without compression.
 
     >>> vocabulary_format("yso-skos.nt.gz")
     'ntriples'
@@ -79,7 +79,7 @@ def vocabulary_format(path: str | Path, given: str | None = None) -> str:
 def read_vocabulary(
     path: str | Path, format: str | None = None, language: str | None = None, options: ReadOptions | None = None
 ) -> Vocabulary:
-    """The concepts of a file; ``language`` is that of names for which the file has none."""
+    """Read the concepts of a file; ``language`` is that of names for which the file has none."""
     kind, options = vocabulary_format(path, format), options or ReadOptions()
     for option, formats in (("encoding", _WITH_ENCODING), ("delimiter", _WITH_DELIMITER)):
         value = getattr(options, option)
