@@ -130,3 +130,12 @@ def ancestor_probabilities(
             out_labels[row, rank], out_probabilities[row, rank] = closed[order[rank]], p[order[rank]]
         for at in range(size):
             place[closed[at]] = 0
+
+
+@kernel()
+def node_levels(parent: Ints) -> Ints:
+    """Return the depth of each node below the root, node 0; parents have smaller numbers than their children."""
+    level = np.zeros(len(parent), np.int32)
+    for node in range(1, len(parent)):
+        level[node] = level[parent[node]] + 1
+    return level

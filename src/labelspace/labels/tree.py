@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from labelspace.estimator.state_constraints import array, ids, must
-from labelspace.kernels.complete_link import node_levels
+from labelspace.kernels.ancestors import node_levels
 from labelspace.types import Bools, Floats, Hierarchy, Ints, Longs, TopK
 
 PRUNED_BIAS = np.float32(-1e30)  # of a node that a beam search is to leave out: it has no allowed label

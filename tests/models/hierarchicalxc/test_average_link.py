@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
-from labelspace.models.hierarchicalxc.kernels import (
+from labelspace.models.hierarchicalxc.average_link import (
     TARGET,
     average_linkage,
     delete_slot,

@@ -7,8 +7,8 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.kernels.complete_link import balance_heavy_paths
 from labelspace.models.hierarchicalxc import dendrogram
+from labelspace.models.hierarchicalxc.complete_link import balance_heavy_paths
 from labelspace.models.hierarchicalxc.dendrogram import (
     TIES,
     Dendrogram,

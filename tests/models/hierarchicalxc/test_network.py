@@ -6,9 +6,8 @@ import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
 from labelspace.models.hierarchicalxc import model as hierarchicalxc
+from labelspace.models.hierarchicalxc.classifiers import NodeTargets, init_classifiers
 from labelspace.models.hierarchicalxc.model import HierarchicalXC
-from labelspace.models.hierarchicalxc.network import init_classifiers
-from labelspace.models.hierarchicalxc.node_targets import NodeTargets
 from labelspace.training.autoencoder import DECODER_RATE_FACTOR, TrainingPhase
 from tests.models.recorded_gradients import first_adagrad_step, record_adam
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from labelspace.models.hierarchicalxc.classifiers import NodeTargets
 from labelspace.models.hierarchicalxc.dendrogram import cluster_labels
-from labelspace.models.hierarchicalxc.node_targets import NodeTargets
 
 
 @pytest.fixture

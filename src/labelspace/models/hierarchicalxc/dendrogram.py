@@ -1,8 +1,8 @@
-"""A binary tree over labels by complete-link clustering, where labels that share documents are similar.
+"""A binary tree over labels by complete-link clustering; labels that share documents are similar.
 
 Complete link joins, again and again, the two clusters whose least similar labels are most similar. Labels that never
 co-occur have similarity 0, and so have all clusters with two such labels: positive similarities are as sparse as the
-matrix given, and the exact tree needs no more memory than that, whatever the number of labels. In practice most
+given matrix, and the exact tree needs no more memory than the matrix, whatever the number of labels. In practice most
 clusters end tied at 0; ``ties`` says in which order they are joined then.
 """
 
@@ -12,23 +12,23 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.kernels import complete_link as kernels
 from labelspace.labels.statistics import cooccurrence_counts, similarity
 from labelspace.labels.tree import TreeNodes, balance, is_degenerate
-from labelspace.models.hierarchicalxc.kernels import average_linkage
+from labelspace.models.hierarchicalxc import complete_link as kernels
+from labelspace.models.hierarchicalxc.average_link import average_linkage
 from labelspace.types import Csr, Doubles, Floats, Ints, Longs
 
 MEASURES = ("counts", "iou")
 TIES = ("average", "order")
-MAX_EDGES = 20_000_000  # for average link, about 80 bytes each
+MAX_EDGES = 20_000_000  # of average link, with about 80 bytes each: bounds the memory
 
 
 @dataclass(frozen=True)
 class Dendrogram:
     """A binary tree over n labels as a list of merges. Label i is node i; merge j makes node n + j of two earlier ones.
 
-    ``similarity`` is that of the two least similar labels of a node: 0 where any two of them share no document. It
-    never rises from a node to its parent.
+    ``similarity`` is that of the two least similar labels of a node: 0 if two of its labels share no document. The
+    similarity never rises from a node to its parent.
 
     >>> S = sp.csr_matrix(np.array([[0, 3, 1, 0], [3, 0, 2, 0], [1, 2, 0, 0], [0, 0, 0, 0]], np.float32))
     >>> tree = complete_link(S)
@@ -47,42 +47,42 @@ class Dendrogram:
         return len(self.children) + 1
 
     def sizes(self) -> Longs:
-        """The number of labels below each node. Shape (2 n - 1,)."""
+        """Return the number of labels below each node. Shape (2 n - 1,)."""
         sizes: Longs = kernels.subtree_sizes(self.children, np.ones(self.n_labels, np.int64))
         return sizes
 
     def depths(self) -> Ints:
-        """The number of merges from the root to each label. Shape (n,)."""
+        """Return the number of merges from the root to each label. Shape (n,)."""
         depths: Ints = kernels.dendrogram_depths(self.children)[: self.n_labels]
         return depths
 
     def height(self) -> int:
-        """The largest depth of a label."""
+        """Return the largest depth of a label."""
         return int(self.depths().max())
 
     def balance(self) -> float:
-        """The lowest possible height over the actual height: 1 is fully balanced, near 0 is a chain."""
+        """Return the lowest possible height over the actual height: 1 is fully balanced, near 0 is a chain."""
         return balance(self.n_labels, self.height())
 
     def is_degenerate(self) -> bool:
-        """Whether the tree is degenerate, much higher than its labels need; ``rebalanced`` repairs it."""
+        """Return whether the tree is degenerate, much higher than its labels need; ``rebalanced`` repairs it."""
         return is_degenerate(self.n_labels, self.height())
 
 
 def label_similarity(Y: Csr, measure: str) -> Csr:
-    """The similarity of labels: the number of shared documents, ``counts``, or intersection over union, ``iou``.
+    """Return the similarity of labels: the number of shared documents, ``counts``, or intersection over union, ``iou``.
 
     >>> Y = sp.csr_matrix(np.array([[1, 1], [1, 0], [1, 1]], np.float32))
     >>> float(label_similarity(Y, "counts")[0, 1]), round(float(label_similarity(Y, "iou")[0, 1]), 3)
     (2.0, 0.667)
     """
     if measure not in MEASURES:
-        raise ParameterError(f"measure must be one of {', '.join(MEASURES)}, but is {measure!r}; set it so")
+        raise ParameterError(f"measure must be one of {', '.join(MEASURES)}, but is {measure!r}; set one of these")
     return cooccurrence_counts(Y) if measure == "counts" else similarity(Y, "jaccard")
 
 
 def cluster_labels(Y: Csr, measure: str, ties: str, balance: str) -> TreeNodes:
-    """The complete-link tree over the columns of Y; rebalanced "always", "never", or with "auto" if it is a chain."""
+    """Build the complete-link tree over the columns of Y; rebalance it "always", "never", or with "auto" if a chain."""
     tree = complete_link(label_similarity(Y, measure), ties)
     if balance == "always" or (balance == "auto" and tree.is_degenerate()):
         tree = rebalanced(tree)
@@ -90,12 +90,12 @@ def cluster_labels(Y: Csr, measure: str, ties: str, balance: str) -> TreeNodes:
 
 
 def complete_link(S: Csr, ties: str = "average") -> Dendrogram:
-    """The complete-link tree of labels with symmetric sparse similarities S (n, n); its diagonal is ignored.
+    """Build the complete-link tree of labels with symmetric sparse similarities S (n, n); the diagonal is ignored.
 
-    Of equally similar clusters those with the smallest label ids are joined first. Clusters with labels that share
+    Among equally similar clusters, those with the smallest label ids are joined first. Clusters with labels that share
     nothing are all tied at 0. With ``ties="order"`` they too are joined in the order of their smallest label ids, which
     gives a chain. With ``"average"`` they are joined by average link while any similarity remains, and then the two
-    smallest clusters each time; equal averages are taken in a fixed order. Above MAX_EDGES pairs of such clusters only
+    smallest clusters each time; equal averages are taken in a fixed order. Above MAX_EDGES pairs of such clusters, only
     the pairs that are most similar on average are considered.
 
     >>> S = sp.csr_matrix(np.array([[0, 3, 0, 0], [3, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]], np.float32))
@@ -103,7 +103,7 @@ def complete_link(S: Csr, ties: str = "average") -> Dendrogram:
     [[0, 1], [2, 4], [3, 5]]
     """
     if ties not in TIES:
-        raise ParameterError(f"ties must be one of {', '.join(TIES)}, but is {ties!r}; set it so")
+        raise ParameterError(f"ties must be one of {', '.join(TIES)}, but is {ties!r}; set one of these")
     S = _checked(S)
     n = S.shape[0]
     pairs, values = _upper_triangle(S)
@@ -123,12 +123,11 @@ def complete_link(S: Csr, ties: str = "average") -> Dendrogram:
 
 
 def rebalanced(dendrogram: Dendrogram) -> Dendrogram:
-    """A low tree with the same order of leaves: every heavy path, from a node to its larger child, is rebuilt.
+    """Rebuild every heavy path, from a node to its larger child: a low tree with the same order of leaves.
 
     The subtrees off such a path become the leaves of a tree that halves their labels best at each node. The height is
-    at most about 3 log2(n), for a chain log2(n) + 2. The similarity of a node is that of the smallest node that had all
-    its labels before, so any two of them are at least as similar. A tree that would not become lower is returned
-    unchanged.
+    at most about 3 log2(n), for a chain log2(n) + 2. A node has the similarity of the smallest node that had all its
+    labels before, so any two of them are at least as similar. A tree that would not become lower is returned unchanged.
 
     >>> chain = Dendrogram(np.array([[0, 1], [4, 2], [5, 3]], np.int32), np.array([3, 2, 1], np.float32))
     >>> tree = rebalanced(chain)
@@ -142,7 +141,7 @@ def rebalanced(dendrogram: Dendrogram) -> Dendrogram:
 
 
 def to_nodes(dendrogram: Dendrogram) -> TreeNodes:
-    """The tree with breadth-first node ids, as training and search use it. A single label is a leaf below a root.
+    """Return the tree with breadth-first node ids, for training and search. A single label is a leaf below a root.
 
     >>> nodes = to_nodes(Dendrogram(np.array([[0, 2], [1, 3]], np.int32), np.array([2, 1], np.float32)))
     >>> nodes.first_child.tolist(), nodes.last_child.tolist(), nodes.label.tolist()
@@ -161,7 +160,7 @@ def to_nodes(dendrogram: Dendrogram) -> TreeNodes:
 
 
 def _checked(S: Csr) -> Csr:
-    """A copy of S in float32, sorted, without diagonal and zeros; an error unless it is a similarity matrix."""
+    """Return a copy of S in float32, sorted, without diagonal and zeros; raise unless S is a similarity matrix."""
     if S.shape[0] != S.shape[1] or S.shape[0] == 0:
         raise DataError(f"similarities must be a square matrix of at least one label, but are {S.shape}; give (n, n)")
     checked = sp.csr_matrix(S, dtype=np.float32, copy=True)
@@ -178,21 +177,21 @@ def _checked(S: Csr) -> Csr:
 
 
 def _upper_triangle(S: Csr) -> tuple[Longs, Floats]:
-    """The entries above the diagonal, in order: the pair of labels as a * 2^32 + b, and the similarity."""
+    """Return the entries above the diagonal, in order: the pair of labels as a * 2^32 + b, and the similarity."""
     rows = np.repeat(np.arange(S.shape[0], dtype=np.int32), np.diff(S.indptr))
     above = S.indices > rows
     return (rows[above].astype(np.int64) << 32) | S.indices[above], S.data[above]
 
 
 def _chain_merges(m: int) -> Ints:
-    """The merges that join m clusters one after another."""
+    """Return the merges that join m clusters one after another."""
     seconds = np.arange(1, m, dtype=np.int32)
     firsts = np.concatenate([np.zeros(min(m - 1, 1), np.int32), np.arange(m, 2 * m - 2, dtype=np.int32)])
     return np.stack([firsts, seconds], 1)
 
 
 def _cluster_of_labels(merges: Ints, tops: Ints, n: int) -> Ints:
-    """The cluster of each of n labels after some merges, as an index into ``tops``."""
+    """Return the cluster of each of n labels after some merges, as an index into ``tops``."""
     root = np.arange(n + len(merges), dtype=np.int32)
     root[merges] = np.arange(n, n + len(merges), dtype=np.int32)[:, None]
     while not np.array_equal(root, higher := root[root]):
@@ -203,7 +202,7 @@ def _cluster_of_labels(merges: Ints, tops: Ints, n: int) -> Ints:
 
 
 def _average_link_merges(cluster: Ints, sizes: Longs, pairs: Longs, values: Floats) -> Ints:
-    """The merges of clusters by average link, and then of the remaining ones by their number of labels."""
+    """Merge clusters by average link, and then the remaining ones by their number of labels."""
     m = len(sizes)
     ends, totals = _cluster_edges(cluster, sizes, pairs, values)
     merges, means = average_linkage(ends, totals, sizes.copy())
@@ -219,7 +218,7 @@ def _average_link_merges(cluster: Ints, sizes: Longs, pairs: Longs, values: Floa
 
 
 def _cluster_edges(cluster: Ints, sizes: Longs, pairs: Longs, values: Floats) -> tuple[Ints, Doubles]:
-    """The pairs of clusters with any similarity (n_edges, 2), and the sums of the similarities of their labels."""
+    """Return the pairs of clusters with any similarity (n_edges, 2), and the sums of similarities of their labels."""
     m = len(sizes)
     a, b = cluster[pairs >> 32], cluster[pairs & 0xFFFFFFFF]
     between = a != b
@@ -234,7 +233,7 @@ def _cluster_edges(cluster: Ints, sizes: Longs, pairs: Longs, values: Floats) ->
 
 
 def _renumbered(merges: Ints, nodes: Ints, first_new: int) -> Ints:
-    """Merges of m nodes with ``nodes`` for the ids 0..m - 1, and ``first_new`` + j for the id m + j."""
+    """Renumber merges of m nodes: ``nodes`` for the ids 0..m - 1, and ``first_new`` + j for the id m + j."""
     table = np.concatenate([nodes, np.arange(first_new, first_new + len(merges), dtype=np.int32)])
     renumbered: Ints = table[merges].astype(np.int32)
     return renumbered

@@ -3,27 +3,26 @@
 Srinivasan, Rao and Agarwal, "Extreme Classification using Autoencoders" (section 4).
 
 1. The similarity of two labels is the number of documents they share, or with ``similarity="iou"`` the intersection of
-   their documents over the union. Complete-link clustering makes a binary tree of that (dendrogram.py); ``ties`` says
-   how clusters that share nothing are joined, and ``balance`` whether a chain-like tree is rebalanced.
+   their documents over the union. Complete-link clustering makes a binary tree of the labels (dendrogram.py); ``ties``
+   says how clusters that share nothing are joined, and ``balance`` whether a chain-like tree is rebalanced.
 2. The root and every ancestor of a document's labels are on its paths. The classifier of a child is trained on the
-   documents whose paths include its parent: positive if they include the child too. Documents are also followed
-   ``off_path`` steps off their paths, where every child is negative (node_targets.py).
+   documents whose paths include its parent: positive if the paths include the child too. Documents are also followed
+   ``off_path`` steps off their paths, where every child is negative.
 3. ``input="code"``: a document is the code of an autoencoder, with the loss alpha |psi(phi(x)) - x|^2, and all
    classifiers are trained at once on the targets of a batch: a sparse matrix (batch, nodes) with few entries, whatever
-   the height of the tree (network.py). ``training="staged"``: the autoencoder first, then the classifiers on its codes;
-   ``"pretrained"``: the same first phase, then all together; ``"joint"``: all from the start.
-4. ``input="features"``: linear classifiers on the document's features by dual coordinate descent
-   (linear_classifiers.py).
+   the height of the tree (classifiers.py). ``training="staged"``: the autoencoder first, then the classifiers on its
+   codes; ``"pretrained"``: the same first phase, then all together; ``"joint"``: all from the start.
+4. ``input="features"``: linear classifiers on the document's features by dual coordinate descent (classifiers.py).
 5. Prediction is a beam search from the root that keeps the ``beam_size`` best nodes of each level. None, one or both
-   children are followed: those with a probability of at least ``follow_threshold``. The score of a label is the product
-   of the probabilities on its path. With ``ranking="none"`` the labels that are reached are the answer, without an
-   order: all have score 1.
+   children are followed, if their probability is at least ``follow_threshold``. The score of a label is the product of
+   the probabilities on its path. With ``ranking="none"`` the labels that are reached are the answer, without an order:
+   all have score 1.
 
 Where we differ, and why: the authors predict the set of labels that the classifiers accept, without an order; the
 product of probabilities ranks labels. ``follow_threshold=0.5`` is their rule, but a right label behind one doubtful
 step is lost with it. A document at a node always has a label below it, so without off-path documents no classifier
-would see that neither of two children is right. Complete link leaves most clusters tied, and joined in the order of
-their ids they are a chain: see ``ties``. In joint training the code learns what the classifiers need; a code that only
+would see that neither of two children is right. Complete link leaves most clusters tied, and joining them in the order
+of their ids gives a chain: see ``ties``. In joint training the code learns what the classifiers need; a code that only
 reconstructs words is worse (docs/methods/hierarchicalxc.md). The preset ``paper`` has none of this; ``authors`` has the
 layers of their autoencoder for Bibtex too.
 """
@@ -58,10 +57,14 @@ from labelspace.labels.tree import PRUNED_BIAS, PRUNED_LOG, TreeNodes, widen_bea
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
+from labelspace.models.hierarchicalxc.classifiers import (
+    CodeNet,
+    LinearClassifiers,
+    NodeTargets,
+    init_classifiers,
+    train_linear_classifiers,
+)
 from labelspace.models.hierarchicalxc.dendrogram import MEASURES, TIES, cluster_labels
-from labelspace.models.hierarchicalxc.linear_classifiers import LinearClassifiers, train_linear_classifiers
-from labelspace.models.hierarchicalxc.network import CodeNet, init_classifiers
-from labelspace.models.hierarchicalxc.node_targets import NodeTargets
 from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_specs
 from labelspace.training.epochs import batch_schedule, batches
@@ -75,7 +78,7 @@ ROW_BLOCK = 64  # documents per task
 RANKINGS = ("probability", "none")
 LOGISTIC = 0.0  # selects the logistic link in the beam search
 ROOT: Ints = np.zeros(1, np.int32)
-# Section 4; where it is silent, what the authors' programs do for every data set.
+# Section 4; if it is silent, what the authors' programs do for every data set.
 PAPER: Mapping[str, Any] = {
     "similarity": "counts",  # section 4.1: the distance of two classes
     "ties": "order",  # programs
@@ -91,7 +94,7 @@ PAPER: Mapping[str, Any] = {
     "ranking": "none",  # section 4.1: on reaching a leaf, the document has its label
     "normalize": False,  # section 5.1: features as given
 }
-# Section 4: the autoencoder is that of NeuralXC. The layers are the programs' for Bibtex.
+# Section 4: the autoencoder of NeuralXC. The layers are those of the authors' program for Bibtex.
 AUTHORS: Mapping[str, Any] = {**PAPER, "input_layers": "1152,600,256"}
 
 
@@ -105,14 +108,14 @@ class CodeClassifiers(NamedTuple):
 
 @dataclass(frozen=True)
 class Beam:
-    """How many nodes of a level are searched, and which may be."""
+    """The number of nodes of a level that are searched, and the nodes that may be."""
 
     size: int
     kept: Bools | None = None  # (n_nodes,); None for all
     n_labels: int = 0  # of the nodes that are kept
 
     def pruned(self, bias: Floats) -> Floats:
-        """The biases of the nodes, of those that are left out so low that the search prunes them."""
+        """Return the biases of the nodes, so low for nodes that are left out that the search prunes them."""
         return bias if self.kept is None else np.where(self.kept, bias, PRUNED_BIAS)
 
 
@@ -174,7 +177,7 @@ class HierarchicalXC(Model):
 
     # Over the labels with training documents.
     tree_: TreeNodes = learned(part(TreeNodes, n_nodes="n_nodes", n_labels="n_labels"))
-    # This and the next with ``input="code"``, the one after them with ``input="features"``.
+    # The encoder and the code classifiers with ``input="code"``, the linear ones with ``input="features"``.
     encoder_: QuantizedEncoder | None = learned(part(QuantizedEncoder, optional=True, n_features="n_features"))
     code_classifiers_: CodeClassifiers | None = learned(part(CodeClassifiers, optional=True, n_nodes="n_nodes"))
     linear_classifiers_: LinearClassifiers | None = learned(
@@ -184,7 +187,7 @@ class HierarchicalXC(Model):
     reconstruction_error_: float | None = learned(plain(optional(real())))
 
     def check_state(self) -> None:
-        """There are classifiers of one kind, on codes of the encoder's length."""
+        """Check that there are classifiers of one kind, on codes of the encoder's length."""
         codes = self.encoder_ is not None and self.code_classifiers_ is not None
         must(codes != (self.linear_classifiers_ is not None), "classifiers of codes or of features")
         if self.encoder_ is not None and self.code_classifiers_ is not None:
@@ -193,10 +196,11 @@ class HierarchicalXC(Model):
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         if self.ranking == "none" and not self.follow_threshold:
             raise ParameterError(
-                "ranking='none' answers with the labels that are reached, but with follow_threshold=0 those are all; "
+                "ranking='none' answers with the labels that are reached, but with follow_threshold=0 these are all; "
                 "set follow_threshold, as to 0.5"
             )
-        X, seen = self._normalized(X), seen_labels(Y)
+        X = self._normalized(X)
+        seen = seen_labels(Y)
         context.progress("tree", 0, 1)
         tree = cluster_labels(Y[:, seen], self.similarity, self.ties, self.balance)  # step 1
         context.progress("tree", 1, 1)
@@ -213,7 +217,8 @@ class HierarchicalXC(Model):
 
     def _fit_code(self, X: Csr, Y: Csr, context: FitContext) -> None:
         rng = np.random.default_rng(self.random_state)
-        sizes, targets = parse_layer_sizes(self.input_layers), NodeTargets.build(self.tree_, Y, self.off_path)
+        sizes = parse_layer_sizes(self.input_layers)
+        targets = NodeTargets.build(self.tree_, Y, self.off_path)
         n_sampled = X.shape[1] if self.n_sampled_features is None else self.n_sampled_features
         net = CodeNet(
             encoder=SparseEncoder.random(X, sizes, self.activation, self.input_code, rng),
@@ -228,7 +233,8 @@ class HierarchicalXC(Model):
                 for rows, lr_decay in batches(X.shape[0], batch_size, epochs, rng, context.progress, number, len(plan)):
                     self._train_step(net, phase, X, rows, lr_decay, rng)
         chain = layer_specs(sizes, self.activation, self.input_code)
-        layers, embeddings = flatten_layers(net.encoder.mlp.layers), quantize_int8(net.encoder.features.vectors)
+        layers = flatten_layers(net.encoder.mlp.layers)
+        embeddings = quantize_int8(net.encoder.features.vectors)
         self.encoder_ = QuantizedEncoder(*embeddings, net.encoder.bias.value, layers, chain)
         weights = net.classifiers.vectors
         self.code_classifiers_ = CodeClassifiers(*quantize_int8(weights[:, :-1]), weights[:, -1].copy())
@@ -237,7 +243,7 @@ class HierarchicalXC(Model):
     def _train_step(
         self, net: CodeNet, phase: TrainingPhase, X: Csr, rows: Ints, lr_decay: float, rng: np.random.Generator
     ) -> None:
-        """One step of the autoencoder and the classifiers, or of what is trained in the phase."""
+        """Make one step of the autoencoder and the classifiers, or of the one that is trained in the phase."""
         net.n_steps += 1
         rates = phase.rates(self.learning_rate, self.feature_learning_rate, lr_decay, net.n_steps)
         encoded = net.encoder.forward(batch_rows(X, rows, self.input_dropout, rng), self.dropout, rng)
@@ -251,12 +257,12 @@ class HierarchicalXC(Model):
             net.encoder.backward(encoded, by_code, rates)
 
     def label_trees(self) -> list[TreeNodes]:
-        """The tree; a label without training documents is not in it."""
+        """Return the tree, which has no label without training documents."""
         self.check_fitted()
         return [self.tree_]
 
     def report(self) -> dict[str, Any]:
-        """The shape of the tree, and how well documents are reconstructed from their codes."""
+        """Report the shape of the tree, and how well documents are reconstructed from their codes."""
         self.check_fitted()
         tree = self.tree_
         depth = float(tree.level[tree.label >= 0].mean())
@@ -280,10 +286,13 @@ class HierarchicalXC(Model):
         return widen_beam(find, X.shape[0], k, min(k, beam.n_labels), beam.size, len(self.tree_))
 
     def _beam_among(self, allowed: Bools) -> Beam:
-        """Nodes with an allowed label below; all of them where the labels are few."""
-        kept, size = self.tree_.above(allowed), min(self.beam_size, len(self.tree_))
+        """Keep nodes with an allowed label below; the beam holds all of them if the labels are few."""
+        kept = self.tree_.above(allowed)
+        size = min(self.beam_size, len(self.tree_))
         n_labels = int((kept & (self.tree_.label >= 0)).sum())
-        return Beam(max(size, int(kept.sum())) if n_labels <= FEW_LABELS else size, kept, n_labels)
+        if n_labels <= FEW_LABELS:
+            size = max(size, int(kept.sum()))
+        return Beam(size, kept, n_labels)
 
     def _search(self, X: Csr, k: int, beam: Beam) -> TopK:
         out = TopK.empty(X.shape[0], k)
@@ -300,7 +309,7 @@ class HierarchicalXC(Model):
         return out
 
     def _reached(self, X: Csr, start: int, stop: int, k: int, beam: Beam) -> TopK:
-        """The k most probable labels that the rows start..stop of X reach."""
+        """Find the k most probable labels that the rows start..stop of X reach."""
         out = TopK.empty(stop - start, k)
         threshold = self.follow_threshold
         min_log = float(np.float32(np.log(threshold))) if threshold else -np.inf  # rounded as the search does
@@ -322,7 +331,7 @@ class HierarchicalXC(Model):
 
 
 def without_order(top: TopK, k: int) -> TopK:
-    """The first k of the listed labels by their ids, all with score 1.
+    """Return the first k of the listed labels by their ids, all with score 1.
 
     >>> without_order(TopK(np.array([[7, 2, 5, -1]], np.int32), np.array([[3, 2, 1, -np.inf]], np.float32)), k=2).labels
     array([[2, 5]], dtype=int32)

@@ -1,8 +1,9 @@
-"""Complete-link clustering of sparse similarities: neighbor lists shrink in place.
+"""Kernels of HierarchicalXC: complete-link clustering of sparse similarities, and the trees that it makes.
 
 A cluster is identified by a slot, the number of its smallest label. The similarity of two clusters is that of their
-least similar labels, so the neighbors of a merged cluster are those that both had. Each entry that a merge reads is
-dropped or is next to one that is: all merges together take time and memory in proportion to the number of entries.
+least similar labels, so a merged cluster has the neighbors that both parts had, and neighbor lists shrink in place.
+Each entry that a merge reads is dropped or is next to a dropped one: all merges together take time and memory in
+proportion to the number of entries.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ from labelspace.types import Floats, Ints, Longs
 
 @kernel()
 def find_entry(indices: Ints, start: int, length: int, column: int) -> int:
-    """The index of a column in a sorted range of ``indices``, or -1."""
+    """Return the index of a column in a sorted range of ``indices``, or -1."""
     pos = lower_bound(indices, start, start + length, column)
     return pos if pos < start + length and indices[pos] == column else -1
 
@@ -32,8 +33,10 @@ def merge_neighbors(data: Floats, indices: Ints, indptr: Longs, lengths: Longs, 
         in_a = j == end_j or (i < end_i and indices[i] <= indices[j])
         in_b = i == end_i or (j < end_j and indices[j] <= indices[i])
         k = indices[i] if in_a else indices[j]
-        similarity_a, similarity_b = data[i] if in_a else np.float32(0.0), data[j] if in_b else np.float32(0.0)
-        i, j = i + in_a, j + in_b
+        similarity_a = data[i] if in_a else np.float32(0.0)
+        similarity_b = data[j] if in_b else np.float32(0.0)
+        i += in_a
+        j += in_b
         if k in (a, b):
             continue
         lowest = min(similarity_a, similarity_b)
@@ -49,7 +52,7 @@ def merge_neighbors(data: Floats, indices: Ints, indptr: Longs, lengths: Longs, 
 
 @part()
 def grow_heap(values: Floats, pairs: Longs, size: int) -> tuple[Floats, Longs]:
-    """The arrays of a heap, or copies of twice the length if they are full."""
+    """Return the arrays of a heap, or copies of twice the length if they are full."""
     if size < len(values):
         return values, pairs
     new_values, new_pairs = np.empty(2 * size, np.float32), np.empty(2 * size, np.int64)
@@ -61,11 +64,11 @@ def grow_heap(values: Floats, pairs: Longs, size: int) -> tuple[Floats, Longs]:
 def complete_linkage(
     data: Floats, indices: Ints, indptr: Longs, similarities: Floats, pairs: Longs
 ) -> tuple[Ints, Floats, Ints]:
-    """The merges of complete link as long as similarities are positive.
+    """Return the merges of complete link as long as similarities are positive.
 
     ``data``, ``indices`` and ``indptr`` are a symmetric CSR matrix without a diagonal, which is overwritten; ``pairs``
-    are its entries a < b as a * 2^32 + b with their ``similarities``, highest first, ties by the smaller pair. Of
-    equally similar clusters those with the smallest slots are merged first. Returns the merges, their similarities and
+    are its entries a < b as a * 2^32 + b with their ``similarities``, highest first, ties by the smaller pair. Among
+    equally similar clusters, those with the smallest slots are merged first. Returns the merges, their similarities and
     the final node of each slot, or -1.
     """
     n = len(indptr) - 1
@@ -104,7 +107,7 @@ def complete_linkage(
 
 @kernel()
 def merge_smallest_first(sizes: Longs) -> Ints:
-    """The merges that join several trees into one, always the two with the fewest labels: a shallow tree (Huffman)."""
+    """Return the merges that join several trees into one, always the two with the fewest labels (Huffman)."""
     n = len(sizes)
     children = np.empty((max(n - 1, 0), 2), np.int32)
     heap_sizes, heap_nodes = np.empty(n, np.float64), np.empty(n, np.int64)
@@ -125,7 +128,7 @@ def merge_smallest_first(sizes: Longs) -> Ints:
 
 @kernel()
 def subtree_sizes(merges: Ints, leaf_sizes: Longs) -> Longs:
-    """Number of labels below each node: first ``leaf_sizes`` of the initial nodes, then one per merge."""
+    """Return the number of labels below each node: first ``leaf_sizes`` of the initial nodes, then one per merge."""
     n = len(leaf_sizes)
     sizes = np.empty(n + len(merges), np.int64)
     sizes[:n] = leaf_sizes
@@ -135,17 +138,8 @@ def subtree_sizes(merges: Ints, leaf_sizes: Longs) -> Longs:
 
 
 @kernel()
-def node_levels(parent: Ints) -> Ints:
-    """Depth of each node below the root, node 0, where parents have smaller numbers than their children."""
-    level = np.zeros(len(parent), np.int32)
-    for node in range(1, len(parent)):
-        level[node] = level[parent[node]] + 1
-    return level
-
-
-@kernel()
 def dendrogram_depths(children: Ints) -> Ints:
-    """Depth of each node of a binary tree given as merges."""
+    """Return the depth of each node of a binary tree given as merges."""
     n = len(children) + 1
     depths = np.zeros(2 * n - 1, np.int32)
     for j in range(n - 2, -1, -1):
@@ -155,7 +149,7 @@ def dendrogram_depths(children: Ints) -> Ints:
 
 @kernel()
 def breadth_first_order(children: Ints) -> Ints:
-    """The nodes of a binary tree given as merges, level by level, siblings next to each other."""
+    """Return the nodes of a binary tree given as merges, level by level, siblings next to each other."""
     n = len(children) + 1
     order = np.empty(2 * n - 1, np.int32)
     order[0] = 2 * n - 2
@@ -173,8 +167,8 @@ def flatten_heavy_path(
 ) -> int:
     """Append the subtrees along the heavy path below ``head`` to items[start:], from left to right; return the new end.
 
-    The path goes from each node to the child with more labels and ends at a label. ``joins`` are those at
-    which the subtrees join the path, ``offsets`` the number of labels before each.
+    The path goes from each node to the child with more labels and ends at a label. ``joins`` are the
+    similarities at which the subtrees join the path, ``offsets`` the number of labels before each.
     """
     n = len(children) + 1
     node, length = head, 1
@@ -199,7 +193,7 @@ def flatten_heavy_path(
 
 @kernel()
 def balanced_cut(offsets: Longs, first: int, last: int) -> int:
-    """Where to split the items first..last, at least one on each side, so that their labels are halved best."""
+    """Return where to split the items first..last, at least one on each side, so that their labels are halved best."""
     twice_center = offsets[first] + offsets[last]
     low, high = first + 1, last - 1
     while low < high:
@@ -215,7 +209,7 @@ def balanced_cut(offsets: Longs, first: int, last: int) -> int:
 
 @kernel()
 def balance_heavy_paths(children: Ints, similarity: Floats) -> tuple[Ints, Floats]:
-    """Rebuild every heavy path of a binary tree as a weight-balanced tree; returns merges and their similarities."""
+    """Rebuild every heavy path of a binary tree as a weight-balanced tree; return merges and their similarities."""
     n = len(children) + 1
     sizes = subtree_sizes(children, np.ones(n, np.int64))
     items, joins = np.empty(2 * n, np.int32), np.empty(2 * n, np.float32)

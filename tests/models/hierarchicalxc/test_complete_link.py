@@ -5,13 +5,13 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.kernels.complete_link import (
+from labelspace.kernels.ancestors import node_levels
+from labelspace.models.hierarchicalxc.complete_link import (
     balanced_cut,
     breadth_first_order,
     complete_linkage,
     dendrogram_depths,
     merge_smallest_first,
-    node_levels,
     subtree_sizes,
 )
 from tests.kernels.random_graphs import random_similarities
