@@ -10,7 +10,7 @@ import pytest
 
 from labelspace import Tagger
 from labelspace.cli import predict_cluster
-from labelspace.cluster.prediction import blocks, checks, tasks
+from labelspace.cluster.prediction import blocks, tasks
 from labelspace.cluster.prediction import run as prediction_run
 from labelspace.cluster.prediction.listing import list_inputs
 from labelspace.cluster.prediction.output_folder import OutputFolder
@@ -188,9 +188,9 @@ def test_the_output_is_not_among_the_input_behind_links(tmp_path):
     ):
         url, output = str(tmp_path / given), OutputFolder(str(tmp_path / out))
         with pytest.raises(DataError, match="--out must not be in the folder of --input, but"):
-            checks.check_apart(url, list_inputs(url), output)
+            prediction_run.check_apart(url, list_inputs(url), output)
     url = str(tmp_path / "in" / "a.jsonl")
-    checks.check_apart(url, list_inputs(url), OutputFolder(str(real)))
+    prediction_run.check_apart(url, list_inputs(url), OutputFolder(str(real)))
 
 
 def test_ctrl_c_says_which_command_goes_on(run, model, documents, here, monkeypatch):
@@ -233,20 +233,24 @@ def test_machines_without_room_or_files_are_refused(monkeypatch):
     executor, job = SimpleNamespace(n_cpus=6, check_room=lambda threads: None), SimpleNamespace(model="m")
     files = [InputFile("file/a.csv", 1, ""), InputFile("s3/b.csv", 1, "")]
     free = iter([{}, {"CPU": 1.0}])
-    monkeypatch.setattr(checks, "import_module", lambda name: SimpleNamespace(available_resources=lambda: next(free)))
-    monkeypatch.setattr(checks, "alive_nodes", lambda: ["one"])
-    monkeypatch.setattr(checks, "check_shared", lambda nodes, paths: looked_for.extend(paths))
-    monkeypatch.setattr(checks, "file_system", lambda path: (SimpleNamespace(protocol=path.partition("/")[0]), path))
-    checks.check_machines(executor, job, files)
+    monkeypatch.setattr(
+        prediction_run, "import_module", lambda name: SimpleNamespace(available_resources=lambda: next(free))
+    )
+    monkeypatch.setattr(prediction_run, "alive_nodes", lambda: ["one"])
+    monkeypatch.setattr(prediction_run, "check_shared", lambda nodes, paths: looked_for.extend(paths))
+    monkeypatch.setattr(
+        prediction_run, "file_system", lambda path: (SimpleNamespace(protocol=path.partition("/")[0]), path)
+    )
+    prediction_run.check_machines(executor, job, files)
     assert looked_for == [os.path.join("m", "model.json"), "file/a.csv"]
-    monkeypatch.setattr(checks, "ROOM_SECONDS", 0.0)
+    monkeypatch.setattr(prediction_run, "ROOM_SECONDS", 0.0)
     free = iter([{}] * 9)
     with pytest.raises(ClusterError, match="a CPU of the cluster must be free, but all 6 are in use; wait until"):
-        checks.check_machines(executor, job, files)
+        prediction_run.check_machines(executor, job, files)
 
 
 def test_another_model_at_the_same_path_is_refused(model, tmp_path):
-    with pytest.raises(ClusterError, match="all machines must have the same model, but .* has another one at"):
+    with pytest.raises(ClusterError, match="all machines must have the same model, but .* has a different one at"):
         tasks._loaded(str(model), "0" * 64, None)
     with pytest.raises(ClusterError, match="all machines must see the model, but .* has no"):
         tasks._loaded(str(tmp_path / "none"), "0" * 64, None)

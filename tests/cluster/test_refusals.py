@@ -82,5 +82,7 @@ def test_other_errors_are_left_as_they_are():
 def test_a_machine_that_is_not_of_the_cluster_is_told_to_use_the_client_port():
     error = RuntimeError("No node info found matching attributes: '10.0.0.9' when trying to resolve node")
     said = _unreachable("head:6379", error)
-    assert said.startswith("--cluster HOST:PORT needs a machine of the cluster, but this one is not of that at head:63")
+    assert said.startswith(
+        "--cluster HOST:PORT needs a machine of the cluster, but this one is not part of that at head"
+    )
     assert said.endswith("run `ray start` here, or use ray://HOST:PORT with its client port (10001)")

@@ -13,7 +13,7 @@ import pytest
 from labelspace.cluster import connect
 from labelspace.cluster.serving import ClusterBackend, serving
 from labelspace.cluster.serving.actor import LOADING
-from labelspace.cluster.serving.asking import RemoteShards
+from labelspace.cluster.serving.remote_calls import RemoteShards
 from labelspace.cluster.serving.shard_folder import SavedPart, saved_model, shards_of
 from labelspace.data.synthetic import planted
 from labelspace.errors import ClusterError, ParameterError
@@ -111,7 +111,7 @@ def test_shards_answer_as_one_process_and_come_back(cluster, folder):
         before = pid(actors[1])
         os.kill(before, signal.SIGKILL)
         with pytest.raises(ClusterError, match="every shard of the model must answer within 0.01 s"):
-            RemoteShards(actors, parts, answer_seconds=0.01).ask("inner_nodes")
+            RemoteShards(actors, parts, answer_seconds=0.01).call("inner_nodes")
         same(tagger.predict_topk(TEXTS, 5), whole.predict_topk(TEXTS, 5))  # it is waited for
         assert pid(actors[1]) != before
         check_replacement(backend, actors, folder)
@@ -123,7 +123,7 @@ def test_replicas_answer_many_at_once_while_one_is_lost(cluster, folder, tmp_pat
     with served(cluster, folder, 2, sharded=False) as (backend, actors), ThreadPoolExecutor(8) as threads:
         tagger = backend.load("m", folder)
         assert list(threads.map(lambda text: tagger.tag(text, 3), TEXTS)) == expected
-        assert min(tagger._replicas._asked) > 0
+        assert min(tagger._replicas._n_calls) > 0
         check_answers_meanwhile(actors, tmp_path / "released", lambda: tagger.tag_batch(TEXTS, 3))
         os.kill(pid(actors[0]), signal.SIGKILL)
         assert list(threads.map(lambda text: tagger.tag(text, 3), TEXTS)) == expected

@@ -44,7 +44,7 @@ class ShardsHere:
     def __init__(self, shards):
         self.shards = shards
 
-    def ask(self, method, *arguments, mask=None):
+    def call(self, method, *arguments, mask=None):
         named = {} if mask is None else {"allowed": mask}
         sent = pack(arguments)
         return [
@@ -60,7 +60,7 @@ def split_here(model, folder, n):
     model.save(folder / "model")
     written = write_shards(saved_model(folder / "model"), model, n)
     shards = ShardsHere([load_part(part) for part in written.shards])
-    return splitting_of(model).connected(written.load_door(), shards)
+    return splitting_of(model).connected(written.load_front_end(), shards)
 
 
 def same(found, expected):
@@ -190,26 +190,26 @@ def fewer_features(shard):
         lambda shard: setattr(shard, "nodes_", shard.nodes_ + 1000),
     ],
 )
-def test_a_shard_that_is_not_of_the_door_is_refused(change, tree_model, saved):
+def test_a_shard_that_is_not_of_the_front_end_is_refused(change, tree_model, saved):
     written = write_shards(saved, tree_model, 2)
     shards = [load_part(part) for part in written.shards]
     change(shards[1])
     with pytest.raises(ModelError, match="every shard must have 200 features, labels below 90 and nodes below"):
-        splitting_of(tree_model).connected(written.load_door(), ShardsHere(shards))
+        splitting_of(tree_model).connected(written.load_front_end(), ShardsHere(shards))
 
 
 @pytest.mark.parametrize("case", ["one_vs_rest", "glas"])
-def test_shards_of_other_labels_than_the_door_has_are_refused(case, tmp_path):
+def test_shards_of_other_labels_than_the_front_end_has_are_refused(case, tmp_path):
     name, params = CASES[case]
     whole = create(name, **params).fit(TRAIN.X, TRAIN.Y)
     parts = list(splitting_of(whole).split(whole, 2))
-    door = splitting_of(whole).door(whole, 2)
+    door = splitting_of(whole).front_end(whole, 2)
     door.n_labels_ = 20
     with pytest.raises(ModelError, match="labels below 20"):
         splitting_of(whole).connected(door, ShardsHere(parts))
 
 
-def test_a_question_of_other_features_than_a_shard_has_is_refused(tree_model, saved):
+def test_documents_with_other_features_than_a_shard_has_is_refused(tree_model, saved):
     linear = create("one_vs_rest", max_iter=1).fit(TRAIN.X, TRAIN.Y)
     tree, classifiers = (
         load_part(write_shards(saved, tree_model, 2).shards[0]),
@@ -217,12 +217,12 @@ def test_a_question_of_other_features_than_a_shard_has_is_refused(tree_model, sa
     )
     wider, few = TEST.X[:1].copy(), np.zeros(1, np.int32)
     wider.resize(1, 201)
-    with pytest.raises(ClusterError, match="must be of the 200 features of the shard, but is of others"):
+    with pytest.raises(ClusterError, match="must have the 200 features of the shard, but have others"):
         tree.expand(wider, Scored.empty(1, 1, 2), 2, 2)
-    with pytest.raises(ClusterError, match="must be of the 200 features"):
+    with pytest.raises(ClusterError, match="must have the 200 features"):
         classifiers.search(wider, 2)
     for shard in (tree, classifiers):
-        with pytest.raises(ClusterError, match="must be of the 200 features"):
+        with pytest.raises(ClusterError, match="must have the 200 features"):
             shard.weights(np.array([3, 200], np.int32), few)
 
 
@@ -238,7 +238,7 @@ def test_ids_are_counted_without_a_copy_of_them():
 
 @pytest.mark.parametrize("change", ["damage", "edit", "format"])
 def test_a_list_of_shards_that_is_not_ours_is_refused(change, tree_model, saved):
-    path = Path(write_shards(saved, tree_model, 2).door.folder).with_name("shards.json")
+    path = Path(write_shards(saved, tree_model, 2).front_end.folder).with_name("shards.json")
     listed = json.loads(path.read_text())
     if change == "edit":
         listed["parts"]["shard-0"] += 1

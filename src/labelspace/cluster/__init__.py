@@ -1,4 +1,4 @@
-"""Many machines, on Ray: training in tasks, prediction over folders of files, and label shards behind one door.
+"""Use many machines, on Ray: train in tasks, predict for folders of files, and serve label shards.
 
 Needs the extra: pip install 'labelspace[cluster]'.
 """

@@ -1,4 +1,4 @@
-"""Connect to a cluster: Ray on this machine, one that this machine is part of, or one by its address."""
+"""Connect to a cluster: Ray on this machine, the cluster of this machine, or a cluster by its address."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from labelspace.errors import ClusterError, ParameterError, require
 from labelspace.kernels.threads import n_threads
 
 LOCAL, AUTO, CLIENT = "local", "auto", "ray://"
-CONNECT_SECONDS = 5.0  # to find out whether anybody listens at an address
+CONNECT_SECONDS = 5.0  # to find out whether a program listens at an address
 QUIET = {
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else each worker warns of it
-    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of tasks that run when another one fails
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # what Ray prints on stdout of lost processes and machines: all is done again
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise each worker logs a warning
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of tasks that still run when one has failed
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # messages on stdout about lost processes and machines, whose tasks are repeated
 }
-OOM_RETRIES = 3  # of a task that was killed because memory ran out; Ray's own default is to try for ever
+OOM_RETRIES = 3  # of a task that was killed because memory ran out; Ray itself would try for ever
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,16 @@ class Cluster:
     """A cluster that this process is connected to."""
 
     address: str
-    nodes: tuple[Node, ...]  # as they were when it was connected; machines come and go
+    nodes: tuple[Node, ...]  # at the time of the connection; machines come and go
 
     @property
     def n_cpus(self) -> int:
-        """CPUs of all machines."""
+        """The number of CPUs of all machines."""
         return sum(node.n_cpus for node in self.nodes)
 
     @property
     def described(self) -> str:
-        """The machines and CPUs, for people.
+        """The numbers of machines and CPUs, as text.
 
         >>> Cluster("local", (Node("a", "10.0.0.1", 2, 8e9), Node("b", "10.0.0.2", 4, 8e9))).described
         '2 machines with 6 CPUs'
@@ -49,7 +49,7 @@ class Cluster:
 
 
 def check_address(address: str) -> None:
-    """Refuse what is no address, before any work.
+    """Raise ParameterError for a malformed address, before any work.
 
     >>> check_address("ray://head:10001")
     >>> check_address("ray:/head")
@@ -100,7 +100,7 @@ def _start(ray: Any, address: str) -> None:  # noqa: ANN401 - the module
 
 
 def _check_reachable(address: str) -> None:
-    """Ray waits half a minute for a host that does not answer, and says little then."""
+    """Connect once by ourselves: Ray waits half a minute for a host that does not answer, and says little then."""
     host, _, port = address.removeprefix(CLIENT).rpartition(":")
     with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS):
         pass
@@ -119,7 +119,7 @@ def _unreachable(address: str, error: Exception) -> str:
         return f"Ray could not be started on this machine ({reason}); see the logs in /tmp/ray/session_latest/logs"
     if "No node info found" in reason:
         return (
-            f"--cluster HOST:PORT needs a machine of the cluster, but this one is not of that at {address}; run "
+            f"--cluster HOST:PORT needs a machine of the cluster, but this one is not part of that at {address}; run "
             "`ray start` here, or use ray://HOST:PORT with its client port (10001)"
         )
     return f"no cluster answers at {address} ({reason}); check the address, and that `ray status` works there"

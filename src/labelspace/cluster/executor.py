@@ -1,4 +1,4 @@
-"""Independent tasks on the machines of a cluster: as many at a time as there are CPUs, again where one was lost."""
+"""Run independent tasks on a cluster, as many at a time as there are CPUs; lost tasks are repeated."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from labelspace.kernels.threads import THREADS_VARIABLE
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 MAX_RETRIES = 20  # of a task whose machine or process is lost
-IN_FLIGHT = 2  # tasks per CPU that are handed out at a time: results wait in memory until they are taken
+IN_FLIGHT = 2  # tasks per CPU that are submitted at a time; more would let results pile up in memory
 _shared = SharedValues()
 
 
 class RayExecutor:
-    """Runs tasks on a cluster; ``memory`` is what each needs, in bytes, where that is to limit how many run at once."""
+    """Run tasks on a cluster; ``memory``, the bytes that a task needs, limits how many run at once."""
 
     def __init__(self, cluster: Cluster, memory: float | None = None) -> None:
         self.cluster, self.memory, self.n_cpus = cluster, memory, cluster.n_cpus
         self.cpu_seconds = 0.0  # of the tasks that are done
-        self._shared: tuple[Any, str, Any] | None = None  # the last value, its name and its reference
+        self._shared: tuple[Any, str, Any] | None = None  # the last shared value, its name and its reference
 
     def map_unordered(
         self,
@@ -40,9 +40,11 @@ class RayExecutor:
         items: Sequence[Item],
         whole_node: bool = False,
     ) -> Iterator[tuple[int, Result]]:
-        """``task(shared, item)`` of every item: its position and the result, as each gets done."""
+        """Yield the position and the result of ``task(shared, item)`` for every item, as each gets done."""
         ray: Any = import_module("ray")
-        threads = min(node.n_cpus for node in self.cluster.nodes) if whole_node else 1  # so that it can run on any
+        threads = (
+            min(node.n_cpus for node in self.cluster.nodes) if whole_node else 1
+        )  # so that the task can run on any machine
         with refusing_losses():
             self.check_room(threads)
             key, packed = self._put(shared)
@@ -50,7 +52,7 @@ class RayExecutor:
             num_cpus=threads, memory=self.memory, max_retries=MAX_RETRIES, scheduling_strategy="SPREAD"
         )
         left, running = list(enumerate(items))[::-1], dict[Any, int]()
-        # Where one fails, those that run are not canceled: Ray 2.60 aborts this process if one ends at that moment (a
+        # If a task fails, running tasks are not canceled: Ray 2.60 aborts this process if one ends at that moment (a
         # failed check in task_manager.cc). They end with the connection.
         while left or running:
             with refusing_losses():
@@ -65,14 +67,14 @@ class RayExecutor:
                 yield running.pop(done), result
 
     def _put(self, shared: Any) -> tuple[str, Any]:  # noqa: ANN401 - whatever the tasks need
-        """A name and a reference of what is shared; the same as before for the same object."""
+        """Return a name and a reference of the shared value; those of the last call for the same object."""
         if self._shared is None or self._shared[0] is not shared:
-            self._shared = None  # before the next: both may not fit
+            self._shared = None  # freed before the next value is stored: both may not fit
             self._shared = shared, uuid.uuid4().hex, import_module("ray").put(pack(shared))
         return self._shared[1:]
 
     def check_room(self, threads: int) -> None:
-        """Refuse tasks that no machine will ever have room for: Ray would wait for one that has."""
+        """Raise ClusterError for tasks that fit no machine: Ray would wait for a larger machine for ever."""
         nodes = alive_nodes()
         if all(node.n_cpus < threads for node in nodes):
             most = max(node.n_cpus for node in nodes)
@@ -86,7 +88,7 @@ class RayExecutor:
 
 
 def run_task(task: Callable[[Any, Any], Any], key: str, packed: Packed, item: Packed, threads: int) -> Packed:
-    """Run a task in a process of the cluster, with so many threads: its result, and the CPU seconds it took."""
+    """Run a task in a process of the cluster with this number of threads; return its result and its CPU seconds."""
     os.environ[THREADS_VARIABLE] = str(threads)
     start = time.process_time()
     with threadpool_limits(threads):
@@ -96,21 +98,23 @@ def run_task(task: Callable[[Any, Any], Any], key: str, packed: Packed, item: Pa
 
 @contextmanager
 def refusing_losses() -> Iterator[None]:
-    """What Ray cannot do is an error of one line; what a task has raised is raised here."""
+    """Turn errors of Ray into a ClusterError of one line, and raise here what a task has raised."""
     try:
         yield
     except Exception as error:
         ray: Any = import_module("ray").exceptions
         if isinstance(error, ray.RayTaskError) and _is_of_task(error.cause):
-            error.cause.add_note(str(error))  # the traceback there; as a cause, its text would be taken for the reason
+            error.cause.add_note(
+                str(error)
+            )  # the remote traceback; as a cause of the error, its text would be shown as the reason
             raise error.cause from None
-        if isinstance(error, (ray.RayError, ConnectionError)):  # the latter: Ray's client has lost the cluster
+        if isinstance(error, (ray.RayError, ConnectionError)):  # ConnectionError: Ray's client has lost the cluster
             raise ClusterError(_loss(error)) from error
         raise
 
 
 def _is_of_task(cause: object) -> bool:
-    """Whether a task has raised an error, and not Ray: that one was lost on which it depends, or cannot be sent."""
+    """Return whether a task has raised the error, rather than Ray for a lost or unsendable dependency."""
     return isinstance(cause, Exception) and not isinstance(cause, import_module("ray").exceptions.RayError)
 
 

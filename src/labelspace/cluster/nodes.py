@@ -1,4 +1,4 @@
-"""The machines of a cluster: what they have, and whether they can do the work."""
+"""Find the machines of a cluster, and check that they can do the work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Node:
 
 
 def alive_nodes() -> tuple[Node, ...]:
-    """The machines that tasks can run on."""
+    """Return the machines that tasks can run on."""
     ray: Any = import_module("ray")
     nodes = []
     for about in ray.nodes():
@@ -39,7 +39,7 @@ def alive_nodes() -> tuple[Node, ...]:
 
 
 def on_each_node(task: Any, nodes: Sequence[Node], *arguments: Any) -> dict[Node, Any]:  # noqa: ANN401 - of the task
-    """What a function returns on each machine; a machine that is lost meanwhile is left out."""
+    """Return what a function returns on each machine; a machine that is lost meanwhile is left out."""
     ray: Any = import_module("ray")
     affinity = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
     remote = ray.remote(num_cpus=0, max_retries=0)(task)
@@ -61,7 +61,7 @@ def on_each_node(task: Any, nodes: Sequence[Node], *arguments: Any) -> dict[Node
 
 
 def versions() -> dict[str, str]:
-    """The versions that must be the same on all machines: results may differ between others."""
+    """Return the versions that must be the same on all machines: otherwise results may differ."""
     import numba
     import numpy
     import scipy
@@ -71,24 +71,24 @@ def versions() -> dict[str, str]:
 
 
 def check_versions(nodes: Sequence[Node]) -> None:
-    """Refuse machines with other versions than this one."""
+    """Raise ClusterError for machines with other versions than this machine."""
     here = versions()
     for node, there in on_each_node(versions, nodes).items():
         for name in here:
             if there[name] != here[name]:
                 raise ClusterError(
-                    f"all machines must have the same {name}, but {node.address} has {there[name]} and this one "
+                    f"all machines must have the same {name}, but {node.address} has {there[name]} and this machine "
                     f"{here[name]}; install the same version there"
                 )
 
 
 def missing_paths(paths: Sequence[str]) -> list[str]:
-    """Those of some paths that are not on this machine."""
+    """Return the paths that do not exist on this machine."""
     return [path for path in paths if not Path(path).exists()]
 
 
 def check_shared(nodes: Sequence[Node], paths: Sequence[str]) -> None:
-    """Refuse paths that not all machines have."""
+    """Raise ClusterError for paths that a machine does not have."""
     for node, missing in on_each_node(missing_paths, nodes, list(paths)).items():
         if missing:
             raise ClusterError(

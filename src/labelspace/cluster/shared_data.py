@@ -1,7 +1,7 @@
-"""What all tasks share: put once into the object store of every machine, read there without a copy.
+"""Share data between tasks: each machine stores it once, and tasks read it there without a copy.
 
-Ray gives arrays read-only. Kernels are compiled for arrays that can be written, and would be compiled a second time
-for those that cannot; so tasks see the same bytes under arrays that can. A task must not write to what is shared.
+Ray returns read-only arrays. Kernels are compiled for writable arrays, and would be compiled a second time for
+read-only ones; so tasks see the same bytes as writable arrays. A task must not write to shared data.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Packed(NamedTuple):
 
 
 def pack(value: Any) -> Packed:  # noqa: ANN401 - any value that can be pickled
-    """The pieces of a value; arrays are not copied.
+    """Take a value apart into its structure and its arrays, which are not copied.
 
     >>> import scipy.sparse as sp
     >>> unpack(pack(sp.csr_matrix([[0.0, 2.0]]))).toarray().tolist()
@@ -36,13 +36,13 @@ def pack(value: Any) -> Packed:  # noqa: ANN401 - any value that can be pickled
 
 
 def unpack(packed: Packed, copy: bool = False) -> Any:  # noqa: ANN401 - what was packed
-    """The value; without ``copy`` its arrays are those of ``packed``, which must be kept as long as it."""
+    """Return the value; without ``copy`` its arrays are those of ``packed``, which must live as long as the value."""
     buffers = [array.copy() for array in packed.arrays] if copy else map(_writable, packed.arrays)
     return pickle.loads(packed.structure, buffers=buffers)  # nosec B301
 
 
 def _writable(array: Bytes) -> Bytes:
-    """The same bytes, under an array that can be written."""
+    """Return a writable array of the same bytes."""
     if array.flags.writeable or array.size == 0:
         return array
     writable: Bytes = np.ctypeslib.as_array((ctypes.c_uint8 * array.size).from_address(array.ctypes.data))
@@ -50,14 +50,14 @@ def _writable(array: Bytes) -> Bytes:
 
 
 class SharedValues:
-    """The shared values that a process has unpacked: the last one is kept, since many tasks ask for the same."""
+    """The shared value that a process has unpacked last, kept because many tasks use the same."""
 
     def __init__(self) -> None:
         self._last: tuple[str, Packed, Any] | None = None
 
     def get(self, key: str, packed: Packed) -> Any:  # noqa: ANN401 - what was packed
-        """The value of a key."""
+        """Return the value of a key."""
         if self._last is None or self._last[0] != key:
-            self._last = None  # before the next is unpacked: both may not fit
+            self._last = None  # freed before the next value is unpacked: both may not fit
             self._last = key, packed, unpack(packed)
         return self._last[2]

@@ -1,4 +1,4 @@
-"""Predictions for files on a cluster: blocks of documents, each labeled and written by a task of its own."""
+"""Predict for files on a cluster: each block of documents is labeled and written by a task of its own."""
 
 from labelspace.cluster.prediction.run import PredictRun, PreparedRun, Summary, predict_files, prepare
 from labelspace.cluster.prediction.tasks import PredictJob, model_fingerprint

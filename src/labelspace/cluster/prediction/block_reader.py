@@ -1,4 +1,4 @@
-"""The documents of a block: its rows are copied to a file on this machine, which is read as any other."""
+"""Read the documents of a block: its rows are copied to a file on this machine, which is read like any other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SKIPPED = 2**20  # bytes at a time
 
 @contextmanager
 def block_records(block: Block) -> Iterator[tuple[str, Iterator[Record]]]:
-    """The documents of a block, and the name that messages have for their file; errors name the file of the block."""
+    """Yield the documents of a block, and the file name that messages about them have; errors name the block's file."""
     layout = block.layout
     check_unchanged(block.file)
     with tempfile.TemporaryDirectory() as folder:
@@ -39,13 +39,13 @@ def block_records(block: Block) -> Iterator[tuple[str, Iterator[Record]]]:
 
 def _records(path: Path, rows: Rows, block: Block) -> Iterator[Record]:
     columns = block.layout.columns
-    if isinstance(columns, Columns):  # those of the file were checked; the rows of a block may lack an optional field
+    if isinstance(columns, Columns):  # the file's columns were checked; the rows of a block may lack an optional field
         return table_records(path, rows, columns, with_labels=False, first=block.first_row, is_checked=True)
     return iter(()) if columns is None else layout_records(path, rows, columns, first=block.first_row)
 
 
 def _in_file(message: str, copy: str, block: Block) -> str:
-    """A message about the copy of a block, as one about its file."""
+    """Turn a message about the copy of a block into one about its file."""
     before = block.first_row if block.layout.format == "parquet" else block.line - block.header_lines
 
     def line(found: re.Match[str]) -> str:
@@ -71,14 +71,14 @@ def _copy(block: Block, target: Path) -> None:
 
 
 class UnpackedFile:
-    """An open compressed file, of which bytes are taken in their order."""
+    """An open compressed file whose bytes are read in order."""
 
     def __init__(self, path: str) -> None:
         self.path, self.at, self._stack = path, 0, ExitStack()
         self._file: BinaryIO = self._stack.enter_context(opened(path))
 
     def read(self, start: int, stop: int) -> bytes:
-        """Some of the unpacked bytes, which must not begin before ``at``."""
+        """Return some of the unpacked bytes, which must not begin before ``at``."""
         with refusing_failures(self.path):
             while self.at < start and (skipped := len(self._file.read(min(_SKIPPED, start - self.at)))):
                 self.at += skipped
@@ -87,7 +87,7 @@ class UnpackedFile:
         return found
 
     def leads_to(self, position: int) -> bool:
-        """Whether some bytes can be read from here."""
+        """Return whether a position can still be reached."""
         return self.at <= position
 
     def close(self) -> None:
@@ -105,15 +105,15 @@ F = TypeVar("F", bound=_Forward)
 
 
 class _LastFile(Generic[F]):
-    """The last file of this process, kept open: the next block is further on in it, and to begin anew takes long."""
+    """The last file of this process, kept open: the next block is further on in it, and reopening takes long."""
 
     def __init__(self) -> None:
         self._last: tuple[object, F] | None = None
 
     @contextmanager
     def opened(self, key: object, position: int, open_new: Callable[[], F]) -> Iterator[F]:
-        """A file from which a position can be reached."""
-        last, self._last = self._last, None  # it is not used again where something fails
+        """Yield an open file from which a position can be reached."""
+        last, self._last = self._last, None  # after an error it is not used again
         if last is not None and last[0] == key and last[1].leads_to(position):
             file = last[1]
         else:

@@ -1,4 +1,4 @@
-"""Blocks of rows: small enough that all CPUs work and little is lost with a machine, and the same at each restart."""
+"""Cut files into blocks of rows, small enough for all CPUs to work, and the same at each restart."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Location
 from labelspace.types.limits import MAX_LINE_BYTES
 
-PER_CPU = 8  # blocks, where documents are few
-MIN_ROWS, MAX_ROWS = 100, 20_000  # documents of a block
+PER_CPU = 8  # blocks, if documents are few: more even out the work, but each has a cost of its own
+MIN_ROWS, MAX_ROWS = 100, 20_000  # documents of a block; a lost machine loses at most one block per CPU
 MAX_BYTES = 2**25  # of a block
-PACKED = 4  # times as many bytes as a compressed file has; a guess, since blocks are cut before it is unpacked
+PACKED = 4  # times the size of a compressed file; a guess, since blocks are cut before it is decompressed
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows of a file; those of a text by their bytes, unpacked."""
+    """Some rows of a file; in a text file, by their (decompressed) bytes."""
 
     file: InputFile
     layout: FileLayout
@@ -46,14 +46,14 @@ class Block:
 
 
 class Scan(NamedTuple):
-    """What a file was cut into, and what is to be said of how it is read."""
+    """The blocks of a file, and notes on how it is read."""
 
     blocks: list[Block]
     notes: list[str]
 
 
 class Row(NamedTuple):
-    """A row of a text file as it is found: its end, and whether it is blank."""
+    """A row of a text file: its end, and whether it is blank."""
 
     end: int  # in bytes
     lines: int  # up to its end
@@ -64,7 +64,7 @@ NO_ROW = Row(0, 0)
 
 
 def block_bytes(files: Sequence[InputFile], n_cpus: int) -> int:
-    """Bytes of a block: a few blocks per CPU, but none that is large.
+    """Return the bytes of a block: a few blocks per CPU, but no large ones.
 
     >>> block_bytes([InputFile("in.csv", 80_000_000, "")], n_cpus=2)
     5000000
@@ -74,7 +74,7 @@ def block_bytes(files: Sequence[InputFile], n_cpus: int) -> int:
 
 
 def scan_file(shared: tuple[ReadOptions, int], file: InputFile) -> Scan:
-    """Cut a file into blocks: a task of its own, as a text is read to its end for it."""
+    """Cut a file into blocks; a task of its own, since a text file is read to its end for it."""
     reading, size = shared
     notes: list[str] = []
     check_unchanged(file)
@@ -103,7 +103,7 @@ def _text_blocks(file: InputFile, layout: FileLayout, size: int) -> Iterator[Blo
         header = _beginning(file.path, last.end)
         block, n = Block(file, layout, 0, 0, last.end, last.end, last.lines, header, last.lines), 0
         for row in rows:
-            if row.is_blank:  # it stands before the next row, where it is refused; at the end of a file it may be
+            if row.is_blank:  # part of the next row's block, where it is refused; at the end of a file it is allowed
                 continue
             if _is_full(n, last.end - block.start, size):
                 yield replace(block, n_rows=n, stop=last.end)
@@ -132,7 +132,7 @@ def _lines(path: str, encoding: str, file: BinaryIO) -> Iterator[Row]:
 
 
 def _csv_rows(path: str, encoding: str, dialect: Dialect, file: BinaryIO) -> Iterator[Row]:
-    """The rows, with the header as the first; what is wrong with their cells is left to whoever reads the block."""
+    """Yield the rows, the header first; errors in cells are left to the reader of the block."""
     end = n_lines = start = before = 0  # the last two: where the row starts, in bytes and lines
 
     def texts() -> Iterator[str]:
@@ -160,7 +160,7 @@ def _csv_rows(path: str, encoding: str, dialect: Dialect, file: BinaryIO) -> Ite
 
 
 def _names_delimiter(line: str) -> bool:
-    """Whether the first line of a file is for spreadsheets, and the header the second."""
+    """Return whether a line names the delimiter for spreadsheets, so that the header is the second line."""
     return DELIMITER_LINE.fullmatch(line) is not None
 
 

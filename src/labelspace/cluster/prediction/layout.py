@@ -1,4 +1,4 @@
-"""How a file of rows is read, found out once at its beginning, so that each block is read as the whole would be."""
+"""Find out how a file of rows is read, once at its beginning, so that each block is read like the whole file."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class FileLayout:
         return () if columns is None else (*columns.text, columns.features, *filter(None, [columns.id]))
 
     def open_rows(self, path: Path) -> AbstractContextManager[Rows]:
-        """The rows of a file of this layout on this machine."""
+        """Open the rows of a file of this layout on this machine."""
         if self.format == "parquet":
             return open_parquet(path)
         return open_jsonl(path, self.encoding) if self.dialect is None else open_csv(path, self.encoding, self.dialect)
 
 
 def check_format(file: InputFile, options: ReadOptions) -> None:
-    """Refuse a file that cannot be read in blocks, by its name."""
+    """Raise DataError for a file that cannot be read in blocks, by its name."""
     possible = [options.format] if options.format is not None else [fmt.name for fmt in formats_of(file.path)]
     kind = compression(file.path)
     if not set(possible).intersection(FORMATS) or kind == ".zip" or (kind and "parquet" in possible):
@@ -67,11 +67,11 @@ def check_format(file: InputFile, options: ReadOptions) -> None:
 
 
 def find_layout(file: InputFile, options: ReadOptions) -> FileLayout:
-    """The layout of a file; what is not as anybody would expect is told to ``options.say``."""
+    """Return the layout of a file; report what is unusual to ``options.say``."""
     with _beginning(file) as path:
-        told = replace(options, say=lambda line: options.say(line.replace(str(path), file.path)))
+        shown = replace(options, say=lambda line: options.say(line.replace(str(path), file.path)))
         try:
-            return _layout(path, file, told)
+            return _layout(path, file, shown)
         except DataError as error:
             raise DataError(str(error).replace(str(path), file.path)) from error
 
@@ -84,7 +84,7 @@ def _layout(path: Path, file: InputFile, options: ReadOptions) -> FileLayout:
             "labelspace data convert"
         )
     encoding = options.encoding or UTF_8
-    if codecs.lookup(encoding).name == "utf-8-sig":  # of UTF-8 too, a byte order mark is skipped
+    if codecs.lookup(encoding).name == "utf-8-sig":  # a byte order mark is skipped in any case
         encoding = UTF_8
     if "\n".encode(encoding) != b"\n":
         raise DataError(
@@ -96,13 +96,13 @@ def _layout(path: Path, file: InputFile, options: ReadOptions) -> FileLayout:
     with layout.open_rows(path) as rows:
         columns = document_layout(path, rows.names(), options)
         if columns is not None:
-            next(layout_records(path, rows, columns), None)  # what is wrong with a header is said of the first row
+            next(layout_records(path, rows, columns), None)  # an error in the header is reported at the first row
     return replace(layout, columns=columns)
 
 
 @contextmanager
 def _beginning(file: InputFile) -> Iterator[Path]:
-    """A path on this machine: of the file where it is here, else of a copy of its beginning."""
+    """Yield a path on this machine: the file itself if it is here, otherwise a copy of its beginning."""
     fs, name = file_system(file.path)
     if is_local(fs):
         yield Path(name)

@@ -1,6 +1,6 @@
-"""The files of an input, by name: one, those of a folder, or those of a pattern.
+"""List the files of an input by name: one file, the files of a folder, or those of a pattern.
 
-On this machine links are followed, and what cannot be read is an error: no file is left out without a word.
+On this machine links are followed, and an unreadable file or folder is an error: no file is left out silently.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ GLOB = "*?["
 
 
 def list_inputs(url: str) -> list[InputFile]:
-    """The files of a path: one, those of a folder and its folders, or those of a pattern with ``*``; by their names.
+    """Return the files of a path, by name: one file, those of a folder and its subfolders, or those of a pattern.
 
-    As other tools do, names that begin with a dot or an underscore are left out of folders.
+    Like in other tools, names that begin with a dot or an underscore are left out of folders.
     """
     fs, root = file_system(url)
     found = list(map(_local_file, _local_paths(root))) if is_local(fs) else _stored_files(fs, url, root)
@@ -60,7 +60,7 @@ def _local_paths(root: str) -> Iterable[str]:
 
 
 def _local_file(path: str) -> InputFile:
-    """A file as it is now; of a link, what it leads to."""
+    """Return a file as it is now; for a link, its target."""
     with refusing_failures(path):
         about = os.stat(path)
     if not stat.S_ISREG(about.st_mode):
@@ -69,7 +69,7 @@ def _local_file(path: str) -> InputFile:
 
 
 def _walk(root: str, with_hidden: bool) -> Iterator[tuple[str, list[str]]]:
-    """A folder and those below it, with the names of their files; each once, however many links lead to it."""
+    """Yield a folder and its subfolders with the names of their files; each once, however many links lead to it."""
     seen = {os.path.realpath(root)}
     for folder, folders, names in os.walk(root, onerror=_refuse, followlinks=True):
         kept = [name for name in sorted(folders) if with_hidden or not _is_hidden(name)]
@@ -78,7 +78,7 @@ def _walk(root: str, with_hidden: bool) -> Iterator[tuple[str, list[str]]]:
 
 
 def _add(seen: set[str], path: str) -> bool:
-    """Whether a folder was not seen before; now it is."""
+    """Record that a folder was seen; return whether it is new."""
     real = os.path.realpath(path)
     is_new = real not in seen
     seen.add(real)
@@ -91,7 +91,7 @@ def _refuse(error: OSError) -> None:
 
 
 def _matching(folder: str, parts: Sequence[str]) -> Iterator[str]:
-    """What is no folder, and whose path in a folder matches part by part; ``**`` is any number of folders."""
+    """Yield files whose path in a folder matches part by part; ``**`` stands for any number of folders."""
     part, *rest = parts
     if part == "**":
         for below, _ in _walk(folder, with_hidden=True):

@@ -1,4 +1,4 @@
-"""What the files of a folder are predictions of: its manifest.json, with which a restart goes on or is refused."""
+"""Describe the predictions of a folder in its manifest.json, with which a restart continues or is refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Manifest:
     block_bytes: int
 
     def as_json(self, blocks: Sequence[NamedBlock]) -> dict[str, Any]:
-        """The content of the file."""
+        """Return the content of the file."""
         files = [
             {"output": name, "input": block.file.path, "first_row": block.first_row, "documents": block.n_rows}
             for name, block in blocks
@@ -38,7 +38,7 @@ class Manifest:
 
 
 def earlier_manifest(output: OutputFolder, force: bool) -> dict[str, Any] | None:
-    """The manifest of a folder; None where it is empty, or with ``force``. A folder with something else is refused."""
+    """Return the manifest of a folder, or None if it is empty or with ``force``; refuse a folder of other files."""
     names = {name for name in output.names() if WRITING not in name}
     if force or not names:
         return None
@@ -54,7 +54,7 @@ def earlier_manifest(output: OutputFolder, force: bool) -> dict[str, Any] | None
 
 
 def refuse_other(output: OutputFolder, earlier: Mapping[str, Any], now: Mapping[str, Any], keys: Iterable[str]) -> None:
-    """Refuse to go on with predictions of something else."""
+    """Raise DataError if the earlier predictions have other settings, inputs or blocks."""
     for key in keys:
         if earlier.get(key) != now[key]:
             changed = _changed(earlier.get(key), now[key])
@@ -62,7 +62,7 @@ def refuse_other(output: OutputFolder, earlier: Mapping[str, Any], now: Mapping[
 
 
 def _changed(earlier: Any, now: Any) -> str:  # noqa: ANN401 - any JSON
-    """The first difference, for people.
+    """Describe the first difference.
 
     >>> _changed({"k": 5}, {"k": 10}), _changed([{"path": "a.csv", "size": 7}], [{"path": "b.csv", "size": 7}])
     ('k was 5 and is 10', 'a.csv is not among them now')

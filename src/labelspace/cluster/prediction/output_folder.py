@@ -1,4 +1,4 @@
-"""The folder of the results: a file is there as a whole or not at all, however often and wherever it is written."""
+"""Write files to the folder of the results, whole or not at all, however often and wherever they are written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from labelspace.cluster.prediction.storage import file_system, is_local, refusing
 from labelspace.errors import DataError
 
-# They show an object when all of it is there; of other file systems a file may be seen before it is written.
+# They show an object only as a whole; on other remote file systems a file may be seen before all of it is written.
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oci", "r2", "oss"})
 WRITING = ".writing-"
 
@@ -32,7 +32,7 @@ class OutputFolder:
             )
 
     def names(self) -> set[str]:
-        """The names in the folder; none where there is no such folder."""
+        """Return the names in the folder; none if it does not exist."""
         self._fs.invalidate_cache()
         with refusing(self.url, lambda why: f"--out must be readable, but {self.url} is not ({why}); give another"):
             if not self._fs.exists(self.path):
@@ -67,7 +67,7 @@ class OutputFolder:
             self.put(file)
 
     def text(self, name: str) -> str:
-        """The text of a small file."""
+        """Return the text of a small file."""
         with self._refusing_failures():
             return bytes(self._fs.cat_file(f"{self.path}/{name}")).decode("utf-8", "replace")
 
@@ -78,7 +78,7 @@ class OutputFolder:
                 self._fs.rm_file(f"{self.path}/{name}")
 
     def sweep(self) -> None:
-        """Remove what processes left that were killed while they wrote."""
+        """Remove temporary files of processes that were killed."""
         self.remove(name for name in self.names() if name.startswith(".") and WRITING in name)
 
     def _refusing_failures(self) -> AbstractContextManager[None]:
@@ -92,6 +92,6 @@ class OutputFolder:
 
 
 def _sync(path: str) -> None:
-    """Without it, a machine that loses power may keep the name and not the content."""
+    """Sync a file to disk: otherwise, after a power failure, its name may be there without its content."""
     with open(path, "rb") as file:
         os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Rows of a Parquet file by path or URL, copied to a file on this machine."""
+"""Copy rows of a Parquet file, by path or URL, to a file on this machine."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _BATCH, _BATCH_BYTES = 4096, 2**25  # rows in memory at a time, fewer where they
 
 
 class ParquetRows:
-    """An open file whose rows are taken in their order: a row group is read once, however many blocks it has."""
+    """An open file whose rows are read in order: a row group is read once, however many blocks it has."""
 
     def __init__(self, path: str, columns: Collection[str] | None = None, first: int = 0) -> None:
-        """Open it at the row group with the row ``first``, for some of its columns."""
+        """Open a file at the row group with the row ``first``, for some of its columns."""
         self.path, self.columns, self._stack = path, columns, ExitStack()
         parquet = require("pyarrow.parquet", EXTRA)
         with _refusing_damage(path):
@@ -42,11 +42,11 @@ class ParquetRows:
         return bisect_right(self._ends, row)
 
     def leads_to(self, row: int) -> bool:
-        """Whether a row is best read from here: to one of a later row group, a file that is opened there is faster."""
+        """Return whether a row is best read from here; a later row group is reached faster in a new file."""
         return self.at <= row and self._group(row) <= self._group(self.at + len(self._batch))
 
     def take(self, rows: range) -> Iterator[Any]:
-        """Batches with these rows, which must not begin before ``at``."""
+        """Yield batches with these rows, which must not begin before ``at``."""
         while rows:
             end = self.at + len(self._batch)
             if end > rows.start:
@@ -73,7 +73,7 @@ class ParquetRows:
 
 
 def _selected(path: str, schema: Any, columns: Collection[str] | None) -> Any:  # noqa: ANN401 - pyarrow has no types
-    """The schema of some columns, or of all; one that is needed must be there once."""
+    """Return the schema of some columns, or of all; a needed column must be there once."""
     if columns is None:
         return schema
     names = [name for name in schema.names if name in columns]

@@ -1,34 +1,40 @@
-"""Predictions for files on a cluster: what is there already is kept, and each document is labeled once."""
+"""Predict for files on a cluster: finished files are kept, and each document is labeled once."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from labelspace.cluster.executor import RayExecutor, refusing_losses
 from labelspace.cluster.nodes import alive_nodes, check_shared
 from labelspace.cluster.prediction.blocks import Block, Scan, block_bytes, scan_file
-from labelspace.cluster.prediction.checks import check_apart, check_machines
 from labelspace.cluster.prediction.layout import check_format
 from labelspace.cluster.prediction.listing import list_inputs
 from labelspace.cluster.prediction.manifest import NAME, PART, Manifest, earlier_manifest, refuse_other
 from labelspace.cluster.prediction.output_folder import OutputFolder
-from labelspace.cluster.prediction.storage import InputFile
+from labelspace.cluster.prediction.storage import InputFile, file_system, is_local
 from labelspace.cluster.prediction.tasks import NamedBlock, PredictJob, predict_block
 from labelspace.data.archives import compression
 from labelspace.data.read_options import ReadOptions
-from labelspace.errors import DataError
+from labelspace.errors import ClusterError, DataError
 from labelspace.report.progress import StepProgress
 from labelspace.report.terminal import json_text
+from labelspace.store.model_folder import MANIFEST
+
+CHECKED_FILES = 1000  # of the input, that are looked for on each machine; more would delay the start
+ROOM_SECONDS = 10.0  # in which a CPU must get free
 
 
 @dataclass(frozen=True)
 class PredictRun:
-    """Predictions for files: what, of which files, and how these are read and written."""
+    """What to predict, for which files, and how they are read and written."""
 
     job: PredictJob
     input: str  # a path, a pattern or a URL
@@ -40,18 +46,18 @@ class PredictRun:
 
 @dataclass
 class Summary:
-    """What was done."""
+    """The counts of a finished run."""
 
     n_documents: int
     n_files: int
-    n_kept: int  # files that were there
-    n_new: int = 0  # documents of the others
-    problems: Counter[str] = field(default_factory=Counter)  # of the others: documents that say nothing to the model
+    n_kept: int  # files of an earlier start
+    n_new: int = 0  # documents of the new files
+    problems: Counter[str] = field(default_factory=Counter)  # new documents without a word that the model knows
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run whose input was listed and whose output was looked at."""
+    """A run with the list of its input files and the state of its output folder."""
 
     run: PredictRun
     output: OutputFolder
@@ -59,13 +65,13 @@ class PreparedRun:
     earlier: dict[str, Any] | None  # the manifest of an earlier start
 
     def manifest(self, n_cpus: int) -> Manifest:
-        """What the predictions are of; the size of blocks is for so many CPUs, or that of an earlier start."""
+        """Return the manifest; its size of blocks is for this number of CPUs, or that of an earlier start."""
         size = block_bytes(self.files, n_cpus) if self.earlier is None else self.earlier["block_bytes"]
         return Manifest(self.run.settings, self.files, size)
 
 
 def prepare(run: PredictRun) -> PreparedRun:
-    """Refuse what cannot be done, before a cluster is started."""
+    """List the input and check the run before a cluster is started; raise DataError if it cannot be done."""
     output, files = OutputFolder(run.job.out), list_inputs(run.input)
     for file in files:
         check_format(file, run.reading)
@@ -79,7 +85,7 @@ def prepare(run: PredictRun) -> PreparedRun:
 def predict_files(
     executor: RayExecutor, prepared: PreparedRun, report: StepProgress, say: Callable[[str], None]
 ) -> Summary:
-    """Write the predictions for all documents of some files, in files whose names are in the order of the input."""
+    """Write the predictions for all documents, in files whose names are in the order of the input."""
     run, output, files = prepared.run, prepared.output, prepared.files
     manifest = prepared.manifest(executor.n_cpus)
     check_machines(executor, run.job, files)
@@ -93,7 +99,7 @@ def predict_files(
 
 
 def begin(output: OutputFolder, manifest: dict[str, Any], earlier: dict[str, Any] | None) -> None:
-    """Write the manifest, or check that of an earlier start; all machines must see it."""
+    """Write the manifest, or check the manifest of an earlier start; all machines must see it."""
     if earlier is not None:
         refuse_other(output, earlier, manifest, ("blocks",))
     else:
@@ -104,7 +110,7 @@ def begin(output: OutputFolder, manifest: dict[str, Any], earlier: dict[str, Any
 
 
 def finish(output: OutputFolder, blocks: Sequence[NamedBlock]) -> None:
-    """Tidy up, and check that all files are there."""
+    """Remove temporary files, and check that all files are there."""
     output.sweep()
     there = output.names()
     missing = [name for name, _ in blocks if name not in there]
@@ -113,7 +119,7 @@ def finish(output: OutputFolder, blocks: Sequence[NamedBlock]) -> None:
 
 
 def scan_files(executor: RayExecutor, run: PredictRun, manifest: Manifest, report: StepProgress) -> list[Scan]:
-    """The blocks of all files, in their order."""
+    """Cut all files into blocks; return the scans in the order of the files."""
     files = manifest.inputs
     scans: list[Scan] = [Scan([], [])] * len(files)
     tasks = executor.map_unordered(scan_file, (run.reading, manifest.block_bytes), files)
@@ -125,7 +131,7 @@ def scan_files(executor: RayExecutor, run: PredictRun, manifest: Manifest, repor
 
 
 def say_notes(files: Sequence[InputFile], scans: Sequence[Scan], say: Callable[[str], None]) -> None:
-    """Say how files are read; what is the same for several of them once."""
+    """Report how files are read; a note that several files share is reported once."""
     by_note: dict[str, list[str]] = {}
     for file, scan in zip(files, scans, strict=True):
         for note in scan.notes:
@@ -135,7 +141,7 @@ def say_notes(files: Sequence[InputFile], scans: Sequence[Scan], say: Callable[[
 
 
 def named_blocks(blocks: Iterable[Block], ending: str | None) -> list[NamedBlock]:
-    """The blocks with the names of their files, which are in the order of the blocks."""
+    """Return the blocks with the names of their files, which are in the order of the blocks."""
     found = list(blocks)
     width = max(len(str(len(found) - 1)), 5)
     return [
@@ -150,7 +156,7 @@ def _ending(block: Block) -> str:
 def predict_missing(
     executor: RayExecutor, job: PredictJob, output: OutputFolder, blocks: Sequence[NamedBlock], report: StepProgress
 ) -> Summary:
-    """Predict the blocks whose files are not there."""
+    """Predict the blocks whose files are missing."""
     there = output.names()
     left = [named for named in blocks if named.name not in there]
     total, start = sum(block.n_rows for _, block in blocks), time.monotonic()
@@ -162,9 +168,44 @@ def predict_missing(
         summary.problems.update(problems)
         with refusing_losses():
             n, machines = kept + summary.n_new, len(alive_nodes())
-        # The first blocks take longer: each process loads the model.
+        # The first blocks take longer, since each process loads the model, so no time left is shown before.
         is_known = n_done > 2 * executor.n_cpus
         seconds = (time.monotonic() - start) * (total - n) / summary.n_new if is_known else None
         where = f"{machines} machine{'s' * (machines > 1)}"
         report.overall("predict", f"{n:,} of {total:,} documents, {where}", n / total, seconds)
     return summary
+
+
+def check_apart(url: str, files: Sequence[InputFile], output: OutputFolder) -> None:
+    """Raise DataError if the output is in the folder of the input: a restart would read it as input."""
+    fs, root = file_system(url)
+    if is_local(fs) != output.is_local:
+        return
+    real = os.path.realpath if output.is_local else _without_slash
+    target, paths = real(output.path), [file_system(file.path)[1] for file in files]
+    folders = {root, *map(os.path.dirname, paths)} if fs.isdir(root) else set()  # links may lead to other folders
+    inside = any(f"{target}/".startswith(f"{real(folder)}/") for folder in folders)
+    # A file that is a link is in the folder of the link, and in the folder of its target.
+    locations = (location for path in paths for location in (real(path), f"{real(os.path.dirname(path))}/"))
+    if inside or any(location.startswith(f"{target}/") for location in locations):
+        raise DataError(f"--out must not be in the folder of --input, but {output.url} is; give another folder")
+
+
+def _without_slash(path: str) -> str:
+    return path.rstrip("/")
+
+
+def check_machines(executor: RayExecutor, job: PredictJob, files: Sequence[InputFile]) -> None:
+    """Raise ClusterError if no CPU gets free, or a machine does not see the model or the input."""
+    ray: Any = import_module("ray")
+    executor.check_room(threads=1)
+    end = time.monotonic() + ROOM_SECONDS
+    while ray.available_resources().get("CPU", 0) < 1:
+        if time.monotonic() > end:
+            raise ClusterError(
+                f"a CPU of the cluster must be free, but all {executor.n_cpus} are in use; wait until other work is "
+                "done, or add machines"
+            )
+        time.sleep(0.2)
+    local = [file.path for file in files[:CHECKED_FILES] if is_local(file_system(file.path)[0])]
+    check_shared(alive_nodes(), [str(Path(job.model, MANIFEST)), *local])

@@ -1,4 +1,4 @@
-"""Files by path or URL: on a file system that all machines share, or in an object store, through fsspec."""
+"""Read files by path or URL: on a file system that all machines share, or in an object store, through fsspec."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class InputFile:
 
     path: str  # absolute, or a URL
     size: int  # bytes
-    modified: str  # as its file system says it; empty where that says nothing
+    modified: str  # as the file system reports it; empty if it does not
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """The file system of a path or URL, and the path in it."""
+    """Return the file system of a path or URL, and the path in it."""
     core = require("fsspec.core", "cluster", "--cluster")
     if "://" not in url:
         return core.filesystem(LOCAL), os.path.abspath(url)
@@ -48,7 +48,7 @@ def file_system(url: str) -> tuple[Any, str]:
 
 
 def is_local(fs: Any) -> bool:  # noqa: ANN401 - fsspec has no types
-    """Whether the paths of a file system are those of this machine."""
+    """Return whether the paths of a file system are paths of this machine."""
     return LOCAL in _protocols(fs)
 
 
@@ -63,8 +63,10 @@ def _is_path(url: str) -> bool:
 
 @contextmanager
 def refusing(url: str, says: Callable[[str], str]) -> Iterator[None]:
-    """What the file system of a path or URL cannot do is an error of one line: what is said of the reason."""
-    failures = (OSError, EOFError, zlib.error) if _is_path(url) else Exception  # the package of a store has its own
+    """Turn failures of the file system of a path or URL into a DataError; ``says`` makes its text from the reason."""
+    failures = (
+        (OSError, EOFError, zlib.error) if _is_path(url) else Exception
+    )  # packages of object stores raise errors of their own
     try:
         yield
     except (LabelspaceError, MemoryError):
@@ -76,7 +78,7 @@ def refusing(url: str, says: Callable[[str], str]) -> Iterator[None]:
 
 @contextmanager
 def refusing_failures(path: str) -> Iterator[None]:
-    """A file that cannot be read is an error of one line."""
+    """Turn failures to read a file into a DataError."""
     with refusing(path, lambda reason: f"{path} must be readable, but is not ({reason}); give a file that can be read"):
         try:
             yield
@@ -86,7 +88,7 @@ def refusing_failures(path: str) -> Iterator[None]:
 
 @contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked as its name says."""
+    """Open a file for its bytes, decompressed by the ending of its name."""
     fs, name = file_system(path)
     with refusing_failures(path):
         raw = io.BufferedReader(cast(io.RawIOBase, fs.open(name, "rb")), _BUFFER)
@@ -95,14 +97,14 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 
 def read_range(path: str, start: int, stop: int) -> bytes:
-    """Some bytes of a file that is not compressed."""
+    """Return some bytes of a file that is not compressed."""
     fs, name = file_system(path)
     with refusing_failures(path):
         return cast(bytes, fs.cat_file(name, start=start, end=stop))
 
 
 def check_unchanged(file: InputFile) -> None:
-    """Refuse a file that has another size than when the work began."""
+    """Raise DataError if the size of a file has changed since the work began."""
     fs, name = file_system(file.path)
     with refusing_failures(file.path):
         size = fs.info(name)["size"] or 0

@@ -1,4 +1,4 @@
-"""The task of one block: its documents are read, labeled and written, with one thread."""
+"""Predict one block in a task: read, label and write its documents, with one thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from labelspace.tagger import Tagger
 
 @dataclass(frozen=True)
 class PredictJob:
-    """What is asked of all documents."""
+    """The settings of predictions, the same for all documents."""
 
     model: str  # the path of its folder on all machines, which is memory-mapped there
     fingerprint: str
@@ -43,14 +43,14 @@ class NamedBlock(NamedTuple):
 
 
 def model_fingerprint(folder: str | Path) -> str:
-    """A checksum of the file of a model that has the checksums of all others."""
+    """Return a checksum of a model: of its manifest, which has the checksums of all other files."""
     return hashlib.sha256(Path(folder, MANIFEST).read_bytes()).hexdigest()
 
 
 def predict_block(job: PredictJob, item: NamedBlock) -> Counter[str]:
-    """Write the predictions for a block; done twice, it writes the same bytes.
+    """Write the predictions for a block; a repeated task writes the same bytes.
 
-    Returns how many of its documents say nothing to the model, and why.
+    Return how many documents the model can read nothing in, by reason.
     """
     tagger, display = _loaded(job.model, job.fingerprint, job.language)
     request = PredictRequest(tagger, job.k, job.options, display)
@@ -73,7 +73,7 @@ def predict_block(job: PredictJob, item: NamedBlock) -> Counter[str]:
 
 @lru_cache(maxsize=1)
 def _loaded(model: str, fingerprint: str, language: str | None) -> tuple[Tagger, LabelDisplay]:
-    """The model, once per process."""
+    """Load the model, once per process."""
     try:
         same = model_fingerprint(model) == fingerprint
     except OSError as error:
@@ -83,8 +83,8 @@ def _loaded(model: str, fingerprint: str, language: str | None) -> tuple[Tagger,
         ) from error
     if not same:
         raise ClusterError(
-            f"all machines must have the same model, but {socket.gethostname()} has another one at {model}; copy it "
-            "there again"
+            f"all machines must have the same model, but {socket.gethostname()} has a different one at {model}; copy "
+            "it there again"
         )
     tagger = Tagger.load(model)
     return tagger, LabelDisplay(tagger.labels_, language, tagger.gives_probabilities)

@@ -1,8 +1,8 @@
-"""A process of the cluster that holds a shard, or a whole model, and answers the door.
+"""Hold a shard, or a whole model, in a process of the cluster that answers the front end.
 
-It loads what it is asked for by path, memory-mapped, and keeps the last two: the version that is served, and the next
-one. So a process that was restarted, on whatever machine, needs nothing but the next question. The next version is
-loaded on a thread of its own, while another answers questions to the old one, one at a time.
+The process loads parts by path, memory-mapped, and keeps the last two: the served version, and the next one. So after
+a restart, on any machine, it needs nothing but the next call. The next version is loaded on a thread of its own, while
+another thread answers calls of the old one, one at a time.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from labelspace.errors import ClusterError, LabelspaceError, ModelError
 from labelspace.kernels.threads import THREADS_VARIABLE
 from labelspace.tagger import Tagger
 
-KEPT = 2  # versions in memory
+KEPT = 2  # versions in memory: the served one and the next
 LOADING = "loading"  # the calls that have a thread of their own
 WARM_UP = "A text that is long enough to have every kernel compiled, and most pages read, before anybody waits for it."
 
 
 class PartActor:
-    """Holds what ``load`` makes of a saved part."""
+    """Hold the shards or models that ``load`` makes from saved parts."""
 
     def __init__(self, load: Callable[[SavedPart], Any]) -> None:
-        os.environ[THREADS_VARIABLE] = "1"  # a question is too short to be shared out, and Ray gave it one CPU
+        os.environ[THREADS_VARIABLE] = "1"  # a call is too short for several threads, and Ray gave the process one CPU
         threadpool_limits(1)
         self._load = load
         self._kept: dict[SavedPart, Any] = {}  # the last one last
-        self._lock, self._loading = threading.Lock(), threading.Lock()  # of what is kept, and of who loads
+        self._lock, self._loading = threading.Lock(), threading.Lock()  # of what is kept, and of the thread that loads
 
-    def ask(self, part: SavedPart, method: str, arguments: Packed, mask: Packed | None = None) -> Packed:
-        """What a method of the part returns; ``mask`` is its argument ``allowed``."""
+    def call(self, part: SavedPart, method: str, arguments: Packed, mask: Packed | None = None) -> Packed:
+        """Return what a method of the part returns; ``mask`` is its argument ``allowed``."""
         held = self._held(part)
         positional, named = unpack(arguments, copy=True)
         if mask is not None:
@@ -47,7 +47,7 @@ class PartActor:
         return pack(getattr(held, method)(*positional, **named))
 
     def prepare(self, part: SavedPart) -> str:
-        """Load a part before it is asked; returns the name of this machine."""
+        """Load a part before it is called; return the name of this machine."""
         self._held(part)
         return socket.gethostname()
 
@@ -61,7 +61,7 @@ class PartActor:
         return found
 
     def _keep(self, part: SavedPart, loaded: Any = None) -> Any:  # noqa: ANN401 - what ``load`` gave
-        """What is kept of a part, or the part that was loaded now, as the last one; None where there is none."""
+        """Return the kept or the newly loaded part, and mark it as the last used; return None if there is none."""
         with self._lock:
             found = self._kept.pop(part, loaded)
             if found is not None:
@@ -80,7 +80,7 @@ class PartActor:
 
 
 def remote_class() -> Any:  # noqa: ANN401 - of Ray
-    """``PartActor`` as Ray starts it: one thread loads, another answers."""
+    """Return ``PartActor`` as a class of Ray actors: one thread loads, another answers."""
     ray: Any = import_module("ray")
 
     class Process(PartActor):
@@ -92,16 +92,16 @@ def remote_class() -> Any:  # noqa: ANN401 - of Ray
 
 
 def load_shard(part: SavedPart) -> Any:  # noqa: ANN401 - of the class of the shard
-    """A shard."""
+    """Load a shard."""
     return load_part(part)
 
 
 def load_replica(part: SavedPart) -> Tagger:
-    """A whole model, of the version that the door has, which has answered once."""
+    """Load a whole model, of the version that the front end has, and warm it up."""
 
     def read() -> Tagger:
         if store.read_manifest(part.folder)["checksum"] != part.checksum:
-            raise ModelError(f"{part.folder} must be of the served version, but is of another; copy it there too")
+            raise ModelError(f"{part.folder} must have the served version, but has a different one; copy it there too")
         return Tagger.load(part.folder)
 
     tagger = store.read_unreplaced(part.folder, read)
@@ -110,6 +110,6 @@ def load_replica(part: SavedPart) -> Tagger:
 
 
 def warm_up(tagger: Tagger) -> None:
-    """Ask once what requests ask: on a new machine, compiling kernels takes longer than an answer may."""
-    if not tagger.ready_made:  # else the server refuses it
+    """Tag a text once: on a new machine, compiling kernels takes longer than an answer may take."""
+    if not tagger.ready_made:  # otherwise the server refuses the model
         tagger.answers([WARM_UP], 1)

@@ -1,4 +1,4 @@
-"""Serving on a cluster: who starts the server starts the actors, and each of its workers loads models that ask them.
+"""Serve on a cluster: the supervisor starts the actors, and each worker loads models that call them.
 
 Actors have names, by which workers find them, and end with the process that started them.
 """
@@ -18,20 +18,19 @@ from labelspace import store
 from labelspace.cluster.connection import CLIENT, Cluster, connect
 from labelspace.cluster.nodes import check_shared
 from labelspace.cluster.serving.actor import load_replica, load_shard, remote_class, warm_up
-from labelspace.cluster.serving.asking import ANSWER_SECONDS, RemoteShards, Replicas
-from labelspace.cluster.serving.replicated_tagger import ReplicatedTagger
+from labelspace.cluster.serving.remote_calls import ANSWER_SECONDS, RemoteShards, Replicas, ReplicatedTagger
 from labelspace.cluster.serving.shard_folder import SavedPart, saved_model, shards_of, write_shards
 from labelspace.cluster.serving.splitting import splitting_of
 from labelspace.errors import ClusterError
 from labelspace.tagger import Tagger
 
-START_SECONDS = 300.0  # for actors to load their parts: a large one from a slow disk takes a while
-IN_FLIGHT = 2  # batches that shards work on: one is prepared at the door while another is answered
+START_SECONDS = 300.0  # for actors to load their parts: a large part from a slow disk takes a while
+IN_FLIGHT = 2  # batches that shards work on: one is prepared in the front end while another is answered
 
 
 @dataclass(frozen=True)
 class ServingCluster:
-    """What a worker of the server must know to ask the actors."""
+    """What a worker of the server must know to call the actors."""
 
     address: str
     namespace: str  # of the names of actors
@@ -41,13 +40,13 @@ class ServingCluster:
 
     @property
     def n_concurrent(self) -> int:
-        """Batches that may be under way: all shards work on the same, replicas on one each."""
+        """The number of batches in progress: all shards work on the same batch, replicas on one each."""
         return IN_FLIGHT if self.sharded else self.n_actors
 
 
 @contextmanager
 def serving(cluster: Cluster, models: Mapping[str, str], n_actors: int, sharded: bool) -> Iterator[ServingCluster]:
-    """Split models where that is asked for, and start the actors of each; they end with the block."""
+    """Split the models if ``sharded``, and start the actors of each; they end with the block."""
     ray: Any = import_module("ray")
     _check_cpus(cluster, len(models) * n_actors)
     address = cluster.address
@@ -76,10 +75,10 @@ def _check_cpus(cluster: Cluster, wanted: int) -> None:
 
 
 def _parts(folder: str, n: int, sharded: bool) -> tuple[list[SavedPart], int | None]:
-    """What each actor of a model holds, and the memory to reserve for it."""
+    """Return what each actor of a model holds, and the memory to reserve for it."""
     saved = saved_model(folder)
     if not sharded:
-        return [saved] * n, None  # replicas of a machine share it
+        return [saved] * n, None  # replicas on one machine share the memory of the model
     written = shards_of(saved, n)
     if written is None:
         saved, tagger = read_version(folder)
@@ -88,19 +87,18 @@ def _parts(folder: str, n: int, sharded: bool) -> tuple[list[SavedPart], int | N
 
 
 def read_version(folder: str | Path) -> tuple[SavedPart, Tagger]:
-    """A model, and which version it is: one that replaces it meanwhile is neither."""
+    """Load a model, and return it with its version, even if another model replaces it meanwhile."""
     return store.read_unreplaced(folder, lambda: (saved_model(folder), Tagger.load(folder)))
 
 
 def _start(served: ServingCluster, model: str, parts: Sequence[SavedPart], memory: int | None) -> list[Any]:
-    """The actors of a model, which have loaded their parts."""
+    """Start the actors of a model, and wait until they have loaded their parts."""
     ray: Any = import_module("ray")
-    options = {
-        "namespace": served.namespace, "num_cpus": 1, "memory": memory, "max_restarts": -1,
-        "scheduling_strategy": "SPREAD",
-    }  # fmt: skip
-    load, remote = load_shard if served.sharded else load_replica, remote_class()
-    actors = [remote.options(name=_name(model, number), **options).remote(load) for number in range(len(parts))]
+    resources = {"num_cpus": 1, "memory": memory, "max_restarts": -1, "scheduling_strategy": "SPREAD"}
+    load = load_shard if served.sharded else load_replica
+    remote = remote_class().options
+    names = [_name(model, number) for number in range(len(parts))]
+    actors = [remote(name=name, namespace=served.namespace, **resources).remote(load) for name in names]
     try:
         ready = [actor.prepare.remote(part) for actor, part in zip(actors, parts, strict=True)]
         ray.get(ready, timeout=START_SECONDS)
@@ -119,41 +117,41 @@ def _name(model: str, number: int) -> str:
 
 
 class ClusterBackend:
-    """Loads models of a worker that ask actors; connects when the first is loaded."""
+    """Load models of a worker that call actors; connect to the cluster when the first is loaded."""
 
     def __init__(self, served: ServingCluster) -> None:
         self.served = served
         self._stack, self._lock = ExitStack(), threading.Lock()
 
     def reader(self, name: str) -> Callable[[Path], Tagger]:
-        """What reads a model of a name, in place of ``Tagger.load``."""
+        """Return a function that loads the model with a name, in place of ``Tagger.load``."""
         return lambda folder: self.load(name, folder)
 
     def load(self, name: str, folder: Path) -> Tagger:
-        """A model whose shards or replicas answer, which load its version."""
+        """Load a model whose shards or replicas answer; they load its version too."""
         self._connect()
         saved, tagger = read_version(folder)
         actors = self._actors(name)
         if self.served.sharded:
             return self._sharded(saved, tagger, actors)
         replicas = Replicas(actors, saved, self.served.answer_seconds)
-        replicas.wait_for_first(START_SECONDS)  # not for all: one that is lost loads the model once it is back
+        replicas.wait_for_first(START_SECONDS)  # not for all: a lost replica loads the model once it is back
         return ReplicatedTagger.of(tagger, replicas)
 
     def _sharded(self, saved: SavedPart, tagger: Tagger, actors: Sequence[Any]) -> Tagger:
-        """The same tagger, whose model is asked in shards."""
+        """Let shards answer for the model of a tagger."""
         n = self.served.n_actors
         written = shards_of(saved, n) or write_shards(saved, tagger.model, n)
         shards = RemoteShards(actors, written.shards, START_SECONDS)  # the first answers may take longer
         shards.prepare(START_SECONDS)
-        tagger.model = splitting_of(tagger.model).connected(written.load_door(), shards)
+        tagger.model = splitting_of(tagger.model).connected(written.load_front_end(), shards)
         tagger.model.attach_labels(tagger.labels_)
         warm_up(tagger)
         shards.answer_seconds = self.served.answer_seconds
         return tagger
 
     def close(self) -> None:
-        """Leave the cluster."""
+        """Disconnect from the cluster."""
         self._stack.close()
 
     def _connect(self) -> None:
@@ -169,6 +167,6 @@ class ClusterBackend:
             return [ray.get_actor(name, namespace=self.served.namespace) for name in names]
         except ValueError as error:
             raise ClusterError(
-                f"the processes of {model} must be on the cluster, but are not: it was started anew, or whoever "
-                "started them ended; start the server again"
+                f"the processes of {model} must be on the cluster, but are not: the cluster or the supervisor was "
+                "restarted; start the server again"
             ) from error

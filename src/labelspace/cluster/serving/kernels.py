@@ -1,4 +1,4 @@
-"""A step of a beam search whose nodes are on other machines: shards expand the beams, the door merges."""
+"""Do a step of a beam search whose nodes are on other machines: shards expand beams, the front end merges."""
 
 from typing import NamedTuple, Self
 
@@ -30,17 +30,17 @@ class Scored(NamedTuple):
 
     @classmethod
     def empty(cls, n: int, n_trees: int, size: int) -> Self:
-        """None."""
+        """Return an array without nodes or labels: all are padding."""
         return cls(np.full((n, n_trees, size), -1, np.int32), np.full((n, n_trees, size), -np.inf, np.float32))
 
     @classmethod
     def joined(cls, parts: list[Self]) -> Self:
-        """All of several."""
+        """Return all entries of several, side by side in each tree."""
         ids, scores = zip(*parts, strict=True)
         return cls(np.concatenate(ids, axis=2), np.concatenate(scores, axis=2))
 
     def trimmed(self) -> Self:
-        """A copy without columns at the end in which there are none."""
+        """Return a copy without the last columns that are padding only."""
         width = int((self.ids >= 0).sum(axis=2).max(initial=0))
         return type(self)(self.ids[:, :, :width].copy(), self.scores[:, :, :width].copy())
 
@@ -77,9 +77,9 @@ def expand_nodes(
 
 @kernel()
 def merge_leaves(labels: Ints, log_scores: Floats, max_leaves: int, out_labels: Ints, out_scores: Floats) -> None:
-    """The top labels of what shards found in each tree (n, n_trees, size): scores as ``beam_search`` gives them.
+    """Find the top labels of the leaves of all shards (n, n_trees, size), with the scores that ``beam_search`` gives.
 
-    ``max_leaves`` are kept of each tree.
+    At most ``max_leaves`` of each tree are used.
     """
     n_rows, n_trees, _ = labels.shape
     leaf_labels, leaf_scores = np.empty((n_trees, max_leaves), np.int32), np.empty((n_trees, max_leaves), np.float32)

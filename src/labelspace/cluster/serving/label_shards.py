@@ -1,4 +1,7 @@
-"""Parts of label vectors and of linear classifiers: what shards of ``glas``, ``leml``, ``one_vs_rest`` hold."""
+"""Hold a part of the label vectors of ``glas`` and ``leml``, or of the classifiers of ``one_vs_rest`` and ``pdsparse``.
+
+A shard answers for its own labels.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ VectorIndex = Exact | Quantized
 
 
 def vector_index_class(name: str) -> type[VectorIndex]:
-    """The class of an index by its name."""
+    """Return the class of an index by its name."""
     for kind in (Exact, Quantized):
         if kind.name == name:
             return kind
@@ -40,13 +43,13 @@ class IndexShard(Stateful):
 
     @classmethod
     def of(cls, index: VectorIndex) -> Self:
-        """A part of an index, which is an index itself."""
+        """Return a shard of a part of an index, which is an index itself."""
         shard = cls()
         shard.index_ = index
         return shard
 
     def extent(self) -> Extent:
-        """How far the numbers here reach."""
+        """Return the largest numbers in this shard."""
         return Extent(self.index_.dimension, int(self.index_.ids.max(initial=-1)))
 
     @cached_property
@@ -54,18 +57,18 @@ class IndexShard(Stateful):
         return LastMask()
 
     def search(self, queries: Floats, k: int, allowed: Bools | None = None) -> TopK:
-        """The k ids of largest score here; ``allowed`` (n_labels,) says which may be among them."""
+        """Return the k ids of largest score in this shard, among those that ``allowed`` (n_labels,) marks."""
         index = self.index_
         if allowed is not None:
             index = self._of_mask.get(allowed, lambda: self.index_.among(allowed))
         return index.search(queries, k) if len(index) else TopK.empty(len(queries), k)
 
     def ids(self) -> Ints:
-        """The ids here, in order."""
+        """Return the ids in this shard, in order."""
         return np.sort(self.index_.ids)
 
     def vectors(self, wanted: Ints) -> tuple[Ints, Floats]:
-        """Those of some ids that are here, and their vectors."""
+        """Return which of these ids are in this shard, and their vectors."""
         here = wanted[np.isin(wanted, self.index_.ids)]
         return here, self.index_.vectors(here)
 
@@ -80,13 +83,13 @@ class LinearShard(Stateful):
 
     @classmethod
     def of(cls, classifiers: LinearWeights, labels: Ints) -> Self:
-        """Those of some labels, in order."""
+        """Return a shard of the classifiers of some labels, in order."""
         shard = cls()
         shard.labels_, shard.classifiers_ = labels, classifiers.of_labels(labels.astype(np.int64))
         return shard
 
     def check_state(self) -> None:
-        """Labels are found by bisection."""
+        """Check that labels are in order, since they are found by bisection."""
         must(are_sorted_spans(self.labels_, np.array([0, len(self.labels_)])), "labels in order")
 
     @property
@@ -95,11 +98,11 @@ class LinearShard(Stateful):
         return len(self.classifiers_.scales)
 
     def extent(self) -> Extent:
-        """How far the numbers here reach."""
+        """Return the largest numbers in this shard."""
         return Extent(self.n_features, int(self.labels_.max(initial=-1)))
 
     def search(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
-        """The k labels of largest margin here; ``allowed`` (n_labels,) says which may be among them."""
+        """Return the k labels of largest margin in this shard, among those that ``allowed`` (n_labels,) marks."""
         must_fit(X.shape[1] == self.n_features, self.n_features)
         own, top = self.classifiers_, TopK.empty(X.shape[0], k)
         kept = np.ones(len(self.labels_), bool) if allowed is None else allowed[self.labels_]
@@ -109,7 +112,7 @@ class LinearShard(Stateful):
         return TopK(np.where(top.labels >= 0, self.labels_[top.labels], -1), top.scores)
 
     def weights(self, features: Ints, wanted: Ints) -> tuple[Ints, Doubles]:
-        """Those of some labels that are here, and their weights (n_labels, n_features)."""
+        """Return which of these labels are in this shard, and their weights (n_labels, n_features)."""
         must_fit(features.max(initial=-1) < self.n_features, self.n_features)
         here = wanted[np.isin(wanted, self.labels_)]
         at = np.searchsorted(self.labels_, here).astype(np.int32)

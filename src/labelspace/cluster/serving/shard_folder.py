@@ -1,7 +1,8 @@
-"""The shards of a model on disk: ``MODEL.shards/VERSION-N/`` with a model folder each, and ``shards.json``.
+"""Write and load the shards of a model: ``MODEL.shards/VERSION-N/`` has a folder for each, and ``shards.json``.
 
-They are written once for each version of the model, and read by path: a shard is memory-mapped where it is asked.
-``door`` has what the door holds, ``shard-0`` and so on the parts. They are no models: only the server loads them.
+Shards are written once for each version of the model, and loaded by path: a shard is memory-mapped by its process.
+The folder ``door`` has the part of the front end, ``shard-0`` and so on have the shards. They are no models: only the
+server loads them.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from labelspace.estimator import Stateful
 from labelspace.models.base import Model
 from labelspace.models.registry import method
 
-MANIFEST, DOOR, PART = "shards.json", "door", "shard"
+MANIFEST, FRONT_END, PART = "shards.json", "door", "shard"
 FORMAT = 1
-LOOK_SECONDS = 0.2  # between two looks whether another process is done with writing
+LOOK_SECONDS = 0.2  # between two looks whether another process has written the shards
 
 
 class SavedPart(NamedTuple):
@@ -35,30 +36,30 @@ class SavedPart(NamedTuple):
 
 
 class ShardFolder(NamedTuple):
-    """The parts of a split model."""
+    """The saved parts of a split model."""
 
-    door: SavedPart
+    front_end: SavedPart
     shards: tuple[SavedPart, ...]
 
     @property
     def largest_bytes(self) -> int:
-        """What the largest shard weighs."""
+        """The size of the largest shard."""
         return max(store.folder_bytes(shard.folder) for shard in self.shards)
 
-    def load_door(self) -> Model:
-        """The model without what shards hold."""
-        loaded: Model = load_part(self.door, method)
+    def load_front_end(self) -> Model:
+        """Load the model without the parts that shards hold."""
+        loaded: Model = load_part(self.front_end, method)
         return loaded
 
 
 def saved_model(folder: str | Path) -> SavedPart:
-    """A model as it is on disk now."""
+    """Return the folder and the checksum of a model as it is on disk now."""
     path = os.path.realpath(folder)
     return SavedPart(path, store.read_unreplaced(path, lambda: int(store.read_manifest(path)["checksum"])))
 
 
 def shards_of(saved: SavedPart, n: int) -> ShardFolder | None:
-    """The n shards of a model, where they have been written."""
+    """Return the n shards of a model, or None if they have not been written."""
     folder = _folder_of(saved, n)
     if not (folder / MANIFEST).is_file():
         return None
@@ -75,7 +76,7 @@ def shards_of(saved: SavedPart, n: int) -> ShardFolder | None:
 
 
 def write_shards(saved: SavedPart, model: Model, n: int) -> ShardFolder:
-    """Split a model, and write its n shards, unless they are there; shards of older versions are removed."""
+    """Split a model, and write its n shards unless they are there; shards of older versions are removed."""
     folder = _folder_of(saved, n)
     folder.mkdir(parents=True, exist_ok=True)
     while (found := shards_of(saved, n)) is None:
@@ -89,16 +90,16 @@ def write_shards(saved: SavedPart, model: Model, n: int) -> ShardFolder:
 
 
 def load_part(part: SavedPart, kind: Any = shard_class) -> Any:  # noqa: ANN401 - a function from names to classes
-    """A shard, or the door; refused where its folder holds another."""
+    """Load a shard, or the front end's part; raise ModelError if its folder has a different version."""
     manifest = store.read_manifest(part.folder)
     if manifest["checksum"] != part.checksum:
-        raise ModelError(f"{part.folder} must be of the served model, but is of another version; copy it again")
+        raise ModelError(f"{part.folder} must be of the served model, but has a different version; copy it again")
     return store.load_part(part.folder, manifest, PART, kind)
 
 
 def _write(folder: Path, model: Model, n: int) -> None:
     splitting = splitting_of(model)
-    checksums = {DOOR: _save(folder / DOOR, splitting.door(model, n))}
+    checksums = {FRONT_END: _save(folder / FRONT_END, splitting.front_end(model, n))}
     for name, shard in zip(_names(n)[1:], splitting.split(model, n), strict=True):
         checksums[name] = _save(folder / name, shard)
     listed = store.sealed({"format": FORMAT, "method": model.name, "parts": checksums})
@@ -116,11 +117,11 @@ def _folder_of(saved: SavedPart, n: int) -> Path:
 
 
 def _names(n: int) -> list[str]:
-    return [DOOR, *(f"shard-{number}" for number in range(n))]
+    return [FRONT_END, *(f"shard-{number}" for number in range(n))]
 
 
 def _remove_older(folder: Path) -> None:
-    """Of other versions, the last is kept: a server may still answer from it."""
+    """Remove shards of other versions except the last one: a server may still answer from it."""
     version = folder.name.split("-")[0]
     ours = (path for path in folder.parent.iterdir() if re.fullmatch(r"[0-9a-f]{8}-\d+", path.name))
     for path in _by_age(path for path in ours if not path.name.startswith(version))[1:]:

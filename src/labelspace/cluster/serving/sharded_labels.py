@@ -1,4 +1,4 @@
-"""Label vectors and linear classifiers in shards: the same methods as in one process, answered by all shards."""
+"""Split label vectors and linear classifiers into shards, with the methods of one process answered by all shards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Linear = OneVsRest | PDSparse
 
 
 def split_vectors(model: Vectors, n: int) -> Iterator[IndexShard]:
-    """The label vectors in n parts of about as many labels."""
+    """Split the label vectors into n parts with about as many labels each."""
     index = model.index_
     if not isinstance(index, Exact | Quantized):
         raise ParameterError(
@@ -45,17 +45,17 @@ def split_vectors(model: Vectors, n: int) -> Iterator[IndexShard]:
 
 
 def without_vectors(model: Vectors, n: int) -> Vectors:
-    """The same without label vectors: what the door holds, whatever the number of shards."""
-    door = copy(model)
-    door.index_ = Exact(np.zeros((0, model.index_.dimension)), [])
-    return door
+    """Return the model without label vectors: the front end, for any number of shards."""
+    front_end = copy(model)
+    front_end.index_ = Exact(np.zeros((0, model.index_.dimension)), [])
+    return front_end
 
 
-def with_sharded_vectors(door: Vectors, shards: Shards) -> Vectors:
-    """What ``without_vectors`` gave, with its shards."""
-    check_extents(shards, door.index_.dimension, door.n_labels_)
-    door.index_ = ShardedIndex(door.index_.dimension, np.concatenate(shards.ask("ids")), shards)
-    return door
+def with_sharded_vectors(front_end: Vectors, shards: Shards) -> Vectors:
+    """Connect the result of ``without_vectors`` with its shards."""
+    check_extents(shards, front_end.index_.dimension, front_end.n_labels_)
+    front_end.index_ = ShardedIndex(front_end.index_.dimension, np.concatenate(shards.call("ids")), shards)
+    return front_end
 
 
 class ShardedIndex(Index):
@@ -73,16 +73,16 @@ class ShardedIndex(Index):
         return self._ids
 
     def _search(self, queries: Floats, k: int) -> TopK:
-        return merged(self._shards.ask("search", queries, k, mask=self._mask), k)
+        return merged(self._shards.call("search", queries, k, mask=self._mask), k)
 
     def among(self, allowed: Bools) -> Self:
-        """The same without the ids that are not allowed."""
+        """Return an index of only the allowed ids."""
         return type(self)(self.dimension, self._ids[allowed[self._ids]], self._shards, self._shards.share(allowed))
 
     def _vectors(self, at: Longs) -> Floats:
         wanted = self._ids[at]
         out = np.empty((len(wanted), self.dimension), np.float32)
-        for here, vectors in self._shards.ask("vectors", wanted):
+        for here, vectors in self._shards.call("vectors", wanted):
             out[np.searchsorted(wanted, here)] = vectors
         return out
 
@@ -94,7 +94,7 @@ class ShardedIndex(Index):
 
 
 def split_classifiers(model: Linear, n: int) -> Iterator[LinearShard]:
-    """The classifiers of labels with training documents in n parts with about as many weights each."""
+    """Split the classifiers of labels with training documents into n parts with about as many weights each."""
     labels = np.flatnonzero(model.seen_).astype(np.int32)
     check_shards(n, len(labels))
     weights = id_counts(model.classifiers_.labels, model.n_labels_)[labels]
@@ -104,45 +104,46 @@ def split_classifiers(model: Linear, n: int) -> Iterator[LinearShard]:
 
 
 def without_classifiers(model: Linear, n: int) -> Linear:
-    """The same without weights: what the door holds, whatever the number of shards."""
-    door, own = copy(model), model.classifiers_
-    door.classifiers_ = replace(
+    """Return the model without weights: the front end, for any number of shards."""
+    front_end = copy(model)
+    own = model.classifiers_
+    front_end.classifiers_ = replace(
         own, values=own.values[:0], labels=own.labels[:0], starts=np.zeros_like(own.starts), bias=own.bias
     )
-    return door
+    return front_end
 
 
-def with_sharded_classifiers(door: Linear, shards: Shards) -> Linear:
-    """What ``without_classifiers`` gave, with its shards."""
-    check_extents(shards, len(door.classifiers_.scales), door.n_labels_)
-    own = {field.name: getattr(door.classifiers_, field.name) for field in fields(LinearWeights)}
-    door.classifiers_ = ShardedClassifiers(**own, shards=shards)
-    return door
+def with_sharded_classifiers(front_end: Linear, shards: Shards) -> Linear:
+    """Connect the result of ``without_classifiers`` with its shards."""
+    check_extents(shards, len(front_end.classifiers_.scales), front_end.n_labels_)
+    own = {field.name: getattr(front_end.classifiers_, field.name) for field in fields(LinearWeights)}
+    front_end.classifiers_ = ShardedClassifiers(**own, shards=shards)
+    return front_end
 
 
 @dataclass(frozen=True)
 class ShardedClassifiers(LinearWeights):
-    """Linear classifiers whose weights are in shards, which have the labels with training documents alone."""
+    """Linear classifiers whose weights are in shards, which have only labels with training documents."""
 
     shards: Shards
-    mask: Any = None  # of the labels that are allowed, as ``Shards.share`` gave it
+    mask: Any = None  # of the allowed labels, from ``Shards.share``
 
     def rank(self, X: Csr, seen: Bools, k: int) -> TopK:
-        """The k best labels, of those that are allowed: merged by margin, since scores may round to the same."""
-        top = merged(self.shards.ask("search", X, k, mask=self.mask), k)
+        """Return the k best allowed labels, merged by margin, since different margins may round to the same score."""
+        top = merged(self.shards.call("search", X, k, mask=self.mask), k)
         listed = top.labels >= 0
         top.scores[listed] = sigmoid(2 * top.scores[listed])
         return top
 
     def rank_allowed(self, X: Csr, allowed: Bools, k: int, cache: LastMask[Self]) -> TopK:
-        """``rank`` among the allowed labels."""
+        """Return the k best labels among the allowed ones."""
         some = cache.get(allowed, lambda: replace(self, mask=self.shards.share(allowed)))
         return some.rank(X, allowed, k)
 
     def weights_of(self, features: Ints, labels: Ints) -> Doubles:
-        """The weights of some labels for some features. Shape (n_labels, n_features)."""
+        """Return the weights of some labels for some features. Shape (n_labels, n_features)."""
         out = np.zeros((len(labels), len(features)))
-        for here, weights in self.shards.ask("weights", features, np.unique(labels)):
+        for here, weights in self.shards.call("weights", features, np.unique(labels)):
             for label, own in zip(here.tolist(), weights, strict=True):
                 out[labels == label] = own
         return out

@@ -1,11 +1,11 @@
-"""``label_tree`` in shards: the door searches the top levels, shards the levels below, one level at a time.
+"""Split ``label_tree`` into shards: the front end searches the top levels, shards search one level at a time below.
 
-The beam is pruned among all nodes of a level. So shards return the best of their nodes of a level, as many as the beam
-has, and the door keeps the best of all for the next level: the beam is that of the whole model, and so are the labels
-and scores. Leaves do not compete with inner nodes: the best of each tree are merged at the end, by their log scores,
-as the whole model would have ranked them.
+The beam is pruned among all nodes of a level. So each shard returns its best nodes of a level, as many as the beam has,
+and the front end keeps the best of all for the next level: the beam is that of the whole model, and so are the labels
+and scores. Leaves do not compete with inner nodes: the best leaves of each tree are merged at the end, by their log
+scores, as the whole model would have ranked them.
 
-The door holds as many top levels as have at most a fair share of the weights, that of a shard.
+The front end holds as many top levels as have at most the weights of an average shard.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
 
 
 def node_levels(model: LabelTree) -> Ints:
-    """Steps from the root of its tree to each node. Shape (n_nodes,)."""
+    """Return the number of steps from the root of its tree to each node. Shape (n_nodes,)."""
     return np.concatenate([tree.level for tree in model.label_trees()])
 
 
-def at_door(model: LabelTree, n: int) -> Bools:
-    """The nodes that the door holds beside n shards: the inner nodes of the top levels. Shape (n_nodes,)."""
+def in_front_end(model: LabelTree, n: int) -> Bools:
+    """Mark the nodes that the front end of n shards holds: the inner nodes of the top levels. Shape (n_nodes,)."""
     inner, levels = model.label_ < 0, node_levels(model)
     weights = id_counts(model.nodes_, len(levels))
     of_levels = np.cumsum(np.bincount(levels[inner], weights[inner]))
@@ -49,10 +49,10 @@ def at_door(model: LabelTree, n: int) -> Bools:
 
 
 def split_tree(model: LabelTree, n: int) -> Iterator[TreeShard]:
-    """The nodes below those of the door in n parts: of each level adjacent ones, with about as many weights each."""
+    """Split the nodes below the front end into n parts: adjacent nodes of each level, with about as many weights."""
     check_shards(n, int((model.label_ >= 0).sum()))
     levels, parts = node_levels(model), [list[Ints]() for _ in range(n)]
-    below, weights = ~at_door(model, n), id_counts(model.nodes_, len(levels))
+    below, weights = ~in_front_end(model, n), id_counts(model.nodes_, len(levels))
     for level in np.unique(levels[below]).tolist():
         nodes = np.flatnonzero(below & (levels == level)).astype(np.int32)
         cuts = balanced_cuts(weights[nodes] + 1, n)
@@ -63,28 +63,29 @@ def split_tree(model: LabelTree, n: int) -> Iterator[TreeShard]:
 
 
 def top_of_tree(model: LabelTree, n: int) -> LabelTree:
-    """The same without the weights of nodes that n shards hold: what the door holds."""
-    door = copy(model)
-    kept, door.starts_ = kept_entries(model.nodes_, model.starts_, at_door(model, n))
-    door.values_, door.nodes_ = model.values_[kept], model.nodes_[kept]
-    return door
+    """Return the model without the weights of nodes that n shards hold: the front end."""
+    front_end = copy(model)
+    kept, front_end.starts_ = kept_entries(model.nodes_, model.starts_, in_front_end(model, n))
+    front_end.values_ = model.values_[kept]
+    front_end.nodes_ = model.nodes_[kept]
+    return front_end
 
 
 class ShardedLabelTree(LabelTree):
     """Label trees whose lower levels are in shards."""
 
     shards: Shards
-    depth: int  # the last level at the door
+    depth: int  # the last level in the front end
 
     @classmethod
-    def of(cls, door: LabelTree, shards: Shards) -> Self:
-        """What ``top_of_tree`` gave, with its shards."""
-        check_extents(shards, door.n_features_, door.n_labels_, len(door.label_))
-        model = cls().set_params(**door.get_params())
-        model.__dict__.update(door.__dict__)
-        elsewhere, levels = np.concatenate(shards.ask("inner_nodes")), node_levels(door)
+    def of(cls, front_end: LabelTree, shards: Shards) -> Self:
+        """Connect the result of ``top_of_tree`` with its shards."""
+        check_extents(shards, front_end.n_features_, front_end.n_labels_, len(front_end.label_))
+        model = cls().set_params(**front_end.get_params())
+        model.__dict__.update(front_end.__dict__)
+        elsewhere, levels = np.concatenate(shards.call("inner_nodes")), node_levels(front_end)
         model.shards = shards
-        model.depth = int(levels[elsewhere].min() - 1 if len(elsewhere) else levels[door.label_ < 0].max())
+        model.depth = int(levels[elsewhere].min() - 1 if len(elsewhere) else levels[front_end.label_ < 0].max())
         return model
 
     def _predict(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
@@ -98,12 +99,12 @@ class ShardedLabelTree(LabelTree):
         return ShardedTrees(self._trees, self.depth, self.shards)
 
     def explain(self, views: Views, labels: Ints) -> list[Evidence]:
-        """Why these labels have their scores: with the weights of the nodes on their paths, which shards have."""
+        """Explain the scores of labels by the weights of the nodes on their paths, which shards have."""
         leaves = np.flatnonzero(np.isin(self.label_, labels)).tolist()
         paths = np.unique(np.concatenate([self.roots_, *(path_to(self.parents_, leaf) for leaf in leaves)]))
         with_paths = copy(self)
         features = np.unique(views[next(iter(self.widths_))].indices)
-        found = self.shards.ask("weights", features, paths.astype(np.int32))
+        found = self.shards.call("weights", features, paths.astype(np.int32))
         nodes = np.concatenate([nodes for nodes, _ in found])
         weights = np.concatenate([weights for _, weights in found])  # (n_nodes, n_features)
         counts = np.zeros(len(self.starts_) - 1, np.int64)
@@ -122,22 +123,22 @@ class ShardedLabelTree(LabelTree):
 
 @dataclass(frozen=True)
 class ShardedTrees:
-    """Trees at the door, as ``advance_beams`` takes them, and the shards that have their lower levels."""
+    """The top of trees, as ``advance_beams`` takes it, and the shards that have the lower levels."""
 
     trees: SearchedTrees
-    depth: int  # the last level at the door
+    depth: int  # the last level in the front end
     shards: Shards
-    mask: Any = None  # of the nodes that are allowed, as ``Shards.share`` gave it
+    mask: Any = None  # of the allowed nodes, from ``Shards.share``
 
     def search(self, X: Csr, scales: Floats, k: int) -> TopK:
-        """The k best labels of each document."""
+        """Return the k best labels of each document."""
         trees, out = self.trees, TopK.empty(X.shape[0], k)
         scaled = sp.csr_matrix((scaled_values(X, scales), X.indices, X.indptr), shape=X.shape)
         beam_size = trees.settings.beam_size
         size = k if len(trees.roots) == 1 else max(LEAVES_PER_BEAM * beam_size, 2 * k)  # as ``beam_search``
         beams, leaves = self._top_levels(scaled), list[Scored]()
         while beams.ids.size:
-            found = self.shards.ask("expand", scaled, beams, beam_size, size, mask=self.mask)
+            found = self.shards.call("expand", scaled, beams, beam_size, size, mask=self.mask)
             leaves += [labels for _, labels in found]
             below = Scored.joined([nodes for nodes, _ in found])
             beams = Scored(*best(*below, beam_size)).trimmed()
@@ -145,7 +146,7 @@ class ShardedTrees:
         return out
 
     def _top_levels(self, X: Csr) -> Scored:
-        """All nodes at the door that the beams of each tree have held: their leaves are elsewhere."""
+        """Search the top levels; return all nodes that the beams of each tree have held, whose leaves are in shards."""
         trees, rows = self.trees, csr_arrays(X)
         now = Scored.empty(len(trees.roots), X.shape[0], trees.settings.beam_size)
         now.ids[:, :, 0], now.scores[:, :, 0] = trees.roots[:, None], 0.0
@@ -159,7 +160,7 @@ class ShardedTrees:
         return Scored(np.ascontiguousarray(ids.transpose(1, 0, 2)), np.ascontiguousarray(scores.transpose(1, 0, 2)))
 
     def among(self, allowed: Bools) -> AllowedShardedTrees:
-        """The trees with allowed labels alone: the same choice of an exact search or a beam as in one model."""
+        """Return trees of only the allowed labels; the choice of an exact search or a beam is that of one model."""
         trees = self.trees
         label, settings = trees.tree.label, trees.settings
         kept = TreeNodes(*trees.tree).above(allowed)
@@ -177,13 +178,13 @@ class ShardedTrees:
 
 @dataclass(frozen=True)
 class AllowedShardedTrees:
-    """Trees with allowed labels alone."""
+    """Trees of only the allowed labels."""
 
     sharded: ShardedTrees
     n_labels: int  # allowed ones
 
     def search(self, X: Csr, scales: Floats, k: int) -> TopK:
-        """The k best labels of each document; a beam of nodes with one label each may need to be wider for them."""
+        """Return the k best labels of each document; the beam is widened if it finds too few."""
         trees = self.sharded.trees
 
         def find(rows: Longs, beam_size: int) -> TopK:

@@ -1,4 +1,4 @@
-"""What the door asks of shards, wherever they are."""
+"""Call shards, wherever they are, and merge and check their answers."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from labelspace.features.sparse_matrix import BLOCK
 from labelspace.kernels import large_arrays
 from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
-MAX_ID = 2**31  # of labels and nodes
+MAX_ID = 2**31  # above the numbers of labels and nodes, which are 32-bit
 
 
 class Shards(Protocol):
-    """The shards of a model: each has the same methods, and answers for the labels that it holds."""
+    """The shards of a model: all have the same methods, and each answers for its own labels."""
 
-    def ask(self, method: str, *arguments: Any, mask: Any = None) -> list[Any]:  # noqa: ANN401 - of the method
-        """What a method of each shard returns; ``mask`` is one of ``share``, and the method's ``allowed``."""
+    def call(self, method: str, *arguments: Any, mask: Any = None) -> list[Any]:  # noqa: ANN401 - of the method
+        """Call a method of each shard, and return the answers; ``mask`` comes from ``share``, for ``allowed``."""
 
-    def share(self, mask: Bools) -> Any:  # noqa: ANN401 - whatever ``ask`` takes for it
-        """Hand a mask of labels to all shards, for several questions."""
+    def share(self, mask: Bools) -> Any:  # noqa: ANN401 - whatever ``call`` takes for it
+        """Give a mask of labels to all shards, for several calls."""
 
 
 class Extent(NamedTuple):
-    """How far the numbers in a shard reach; the door looks them up in arrays of its own."""
+    """The largest numbers in a shard, with which the front end indexes its own arrays."""
 
     n_features: int  # or numbers of a vector
     last_label: int  # -1 is none
@@ -35,8 +35,8 @@ class Extent(NamedTuple):
 
 
 def check_extents(shards: Shards, n_features: int, n_labels: int, n_nodes: int = 0) -> None:
-    """Refuse shards that are not of the door: each was checked against itself alone when it was loaded."""
-    for found in shards.ask("extent"):
+    """Raise ModelError for shards that do not match the front end: each was only checked by itself when loaded."""
+    for found in shards.call("extent"):
         if found.n_features != n_features or found.last_label >= n_labels or found.last_node >= n_nodes:
             raise ModelError(
                 f"every shard must have {n_features} features, labels below {n_labels} and nodes below {n_nodes}, but "
@@ -46,28 +46,28 @@ def check_extents(shards: Shards, n_features: int, n_labels: int, n_nodes: int =
 
 
 def must_fit(fits: bool | np.bool_, n_features: int) -> None:
-    """Refuse a question of other features than those of a shard: kernels would read beyond its end."""
+    """Raise ClusterError for documents with other features than a shard: kernels would read beyond its end."""
     if not fits:
         raise ClusterError(
-            f"a question must be of the {n_features} features of the shard, but is of others; remove the folder "
+            f"documents must have the {n_features} features of the shard, but have others; remove the folder "
             "MODEL.shards, it is made anew"
         )
 
 
 def id_counts(ids: npt.NDArray[Any], n: int) -> Longs:
-    """How often each of the ids below n occurs. Shape (n,).
+    """Count how often each id below n occurs. Shape (n,).
 
     >>> id_counts(np.array([0, 2, 2], np.uint16), 4).tolist()
     [1, 0, 2, 0]
     """
     counts = np.zeros(n, np.int64)
-    for part in large_arrays.blocks(len(ids), max(BLOCK, n)):  # NumPy makes 64-bit numbers of the ids first
+    for part in large_arrays.blocks(len(ids), max(BLOCK, n)):  # in parts, since NumPy converts the ids to 64 bits
         counts += np.bincount(ids[part], minlength=n)
     return counts
 
 
 def merged(found: Sequence[TopK], k: int) -> TopK:
-    """The k best of what shards found, best first; of equal scores the smaller label, as in one model.
+    """Return the k best labels of all shards, best first; of equal scores the smaller label, as in one model.
 
     >>> merged([TopK.from_scores([[0.1, 0.9]], k=2), TopK(np.array([[7, -1]]), np.array([[0.9, -np.inf]]))], k=2).labels
     array([[1, 7]], dtype=int32)
@@ -77,7 +77,7 @@ def merged(found: Sequence[TopK], k: int) -> TopK:
 
 
 def best(ids: Ints, scores: Floats, size: int) -> tuple[Ints, Floats]:
-    """The ids of largest score along the last axis, best first; of equal scores the smaller id."""
+    """Return the ids of largest score along the last axis, best first; of equal scores the smaller id."""
     order = np.argsort(ids, axis=-1, kind="stable")
     ids, scores = np.take_along_axis(ids, order, -1), np.take_along_axis(scores, order, -1)
     order = np.argsort(-scores, axis=-1, kind="stable")[..., :size]
@@ -85,7 +85,7 @@ def best(ids: Ints, scores: Floats, size: int) -> tuple[Ints, Floats]:
 
 
 def check_shards(n: int, n_labels: int) -> None:
-    """Refuse more shards than labels that can be suggested."""
+    """Raise ParameterError for more shards than labels that can be suggested."""
     if n > n_labels:
         raise ParameterError(
             f"a shard must have a label, but {n} shards are for {n_labels} labels that have documents; ask for fewer"
@@ -93,7 +93,7 @@ def check_shards(n: int, n_labels: int) -> None:
 
 
 def balanced_cuts(costs: Sequence[int] | Any, n: int) -> list[int]:  # noqa: ANN401 - an array of numbers
-    """Where n parts of adjacent labels begin, and the last ends, so that costs are alike; few parts are empty.
+    """Return where n parts of adjacent labels begin, and the last ends, so that costs are alike; few are empty.
 
     >>> balanced_cuts([5, 1, 1, 1, 1, 1], 2), balanced_cuts([9, 1, 1], 3), balanced_cuts([1], 2)
     ([0, 1, 6], [0, 1, 2, 3], [0, 0, 1])

@@ -1,4 +1,4 @@
-"""Which methods can be split into shards, and how: what the door holds, what shards hold, and the two together."""
+"""List the methods that can be split into shards, with how to split them and how to connect the parts."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Shard = TreeShard | IndexShard | LinearShard
 
 
 class Splitting(NamedTuple):
-    """How a method is split."""
+    """The functions that split a method."""
 
     split: Callable[[Any, int], Iterator[Shard]]
-    door: Callable[[Any, int], Model]  # the model without what n shards hold
-    connected: Callable[[Any, Shards], Model]  # the same with its shards, which answers as the whole model
+    front_end: Callable[[Any, int], Model]  # the model without the parts of n shards
+    connected: Callable[[Any, Shards], Model]  # the front end with its shards, which answers as the whole model
 
 
 VECTORS = Splitting(split_vectors, without_vectors, with_sharded_vectors)
@@ -44,7 +44,7 @@ SHARDS = {kind.name: kind for kind in (TreeShard, IndexShard, LinearShard)}
 
 
 def splitting_of(model: Model) -> Splitting:
-    """How a model is split into shards; one that cannot be is refused."""
+    """Return how a model is split into shards; raise ParameterError if it cannot be split."""
     if model.name not in METHODS:
         raise ParameterError(
             f"a model that is split into shards must be of {', '.join(METHODS)}, but is of {model.name}; train one of "
@@ -54,7 +54,7 @@ def splitting_of(model: Model) -> Splitting:
 
 
 def shard_class(name: str) -> type[Shard]:
-    """The class of a saved shard.
+    """Return the class of a saved shard.
 
     >>> shard_class("nodes").__name__
     'TreeShard'

@@ -1,4 +1,4 @@
-"""A part of the nodes of label trees: what a shard of ``label_tree`` holds."""
+"""Hold a part of the nodes of label trees: a shard of ``label_tree``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_NODE = MAX_ID - 1  # a number that no node has
 
 
 class TreeShard(Stateful):
-    """Some nodes of label trees: their classifiers, by feature, and the nodes that they hang from."""
+    """Some nodes of label trees: their classifiers, by feature, and their parents."""
 
     name = "nodes"
 
@@ -37,14 +37,14 @@ class TreeShard(Stateful):
     nodes_: Ints = learned(ids("n_nodes", below=NO_NODE))  # their numbers in the whole model, in order
     labels_: Ints = learned(ids("n_nodes", below=MAX_ID, at_least=-1))  # of leaves, -1 for inner nodes
     bias_: Floats = learned(array("float32", "n_nodes"))
-    # The weights: feature f has values_[starts_[f] : starts_[f + 1]] for those own_, in units of the model's scale.
+    # The weights: feature f has values_[starts_[f] : starts_[f + 1]] for the nodes own_, in units of the model's scale.
     values_: Int8s = learned(array("int8", "n_weights"))
     own_: npt.NDArray[Any] = learned(ids("n_weights", below="n_nodes", dtypes=IDS))
     starts_: Ints = learned(offsets("n_features", into="n_weights"))
 
     @classmethod
     def of(cls, model: LabelTree, nodes: Ints) -> Self:
-        """Some nodes of a model, in the order of their numbers; no roots."""
+        """Return a shard of some nodes of a model, in the order of their numbers, without roots."""
         shard = cls()
         of_shard = np.zeros(len(model.label_), bool)
         of_shard[nodes] = True
@@ -57,7 +57,7 @@ class TreeShard(Stateful):
         return shard
 
     def check_state(self) -> None:
-        """The search relies on the order of nodes, parents, and a feature's nodes; from level to level, nodes rise."""
+        """Check the order that the search needs: of nodes, parents, and a feature's nodes; children follow parents."""
         for listed in (self.parents_, self.nodes_):
             must(are_sorted_spans(listed, np.array([0, len(listed)])), "nodes in order")
         above = np.repeat(self.parents_, np.diff(self.child_starts_))
@@ -70,7 +70,7 @@ class TreeShard(Stateful):
         return len(self.starts_) - 1
 
     def extent(self) -> Extent:
-        """How far the numbers here reach."""
+        """Return the largest numbers in this shard."""
         return Extent(self.n_features, int(self.labels_.max(initial=-1)), int(self.nodes_.max(initial=-1)))
 
     @cached_property
@@ -85,24 +85,24 @@ class TreeShard(Stateful):
 
     @cached_property
     def _ended_parents(self) -> Ints:
-        """The parents, and what is none at the end."""
+        """The parents, with ``NO_NODE`` at the end."""
         return np.append(self.parents_, np.int32(NO_NODE))
 
     @cached_property
     def _ended_nodes(self) -> Ints:
-        """The numbers of the nodes, and -1 at the end, for -1."""
+        """The numbers of the nodes, with -1 at the end, where index -1 finds it."""
         return np.append(self.nodes_, np.int32(-1))
 
     def inner_nodes(self) -> Ints:
-        """The numbers of the nodes here that are no leaves."""
+        """Return the numbers of the inner nodes in this shard."""
         return self.nodes_[self.labels_ < 0]
 
     def expand(
         self, X: Csr, beams: Scored, beam_size: int, max_leaves: int, allowed: Bools | None = None
     ) -> tuple[Scored, Scored]:
-        """The best children here of the nodes of beams: inner nodes by their numbers, and leaves by their labels.
+        """Find the best children in this shard of the nodes of beams: inner nodes by number, and leaves by label.
 
-        X has values times the model's scales; ``allowed`` (n_nodes of the model,) says which nodes may be among them.
+        X has values times the model's scales; only nodes that ``allowed`` (n_nodes of the model,) marks are found.
         """
         must_fit(X.shape[1] == self.n_features, self.n_features)
         n, n_trees, _ = beams.ids.shape
@@ -119,7 +119,7 @@ class TreeShard(Stateful):
         return Scored(self._ended_nodes[inner.ids], inner.scores).trimmed(), leaves.trimmed()
 
     def weights(self, features: Ints, nodes: Ints) -> tuple[Ints, Int8s]:
-        """Those of some nodes that are here, and their weights (n_nodes, n_features)."""
+        """Return which of these nodes are in this shard, and their weights (n_nodes, n_features)."""
         must_fit(features.max(initial=-1) < self.n_features, self.n_features)
         here = nodes[np.isin(nodes, self.nodes_)]
         at = np.searchsorted(self.nodes_, here).astype(np.int32)

@@ -1,13 +1,13 @@
-"""Processes that are lost, late or loading, as the door sees them; no cluster is started."""
+"""Processes that are lost, late or loading, as the front end sees them; no cluster is started."""
 
 import threading
 from types import SimpleNamespace
 
 import pytest
 
-from labelspace.cluster.serving import actor, asking, backend
+from labelspace.cluster.serving import actor, backend, remote_calls
 from labelspace.cluster.serving.actor import PartActor
-from labelspace.cluster.serving.asking import LostError, RemoteShards, Replicas, Wait, result_of
+from labelspace.cluster.serving.remote_calls import LostError, RemoteShards, Replicas, Wait, result_of
 from labelspace.cluster.serving.shard_folder import SavedPart, saved_model
 from labelspace.cluster.shared_data import pack, unpack
 from labelspace.errors import ClusterError, ParameterError
@@ -30,12 +30,12 @@ class FakeActor:
     """Answers what it is told to, one after the other, the last for ever."""
 
     def __init__(self, answers, prepared=("here",)):
-        self.answers, self.prepared, self.n_asked = list(answers), list(prepared), 0
-        self.ask = SimpleNamespace(remote=self._ask)
+        self.answers, self.prepared, self.n_calls = list(answers), list(prepared), 0
+        self.call = SimpleNamespace(remote=self._call)
         self.prepare = SimpleNamespace(remote=lambda part: Reference(self.prepared.pop(0)))
 
-    def _ask(self, part, method, arguments, mask=None):
-        self.n_asked += 1
+    def _call(self, part, method, arguments, mask=None):
+        self.n_calls += 1
         value = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return Reference(pack(value) if isinstance(value, str) else value)
 
@@ -77,8 +77,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(asking, "time", clock)
-    monkeypatch.setattr(asking, "import_module", lambda name: FakeRay(clock))
+    monkeypatch.setattr(remote_calls, "time", clock)
+    monkeypatch.setattr(remote_calls, "import_module", lambda name: FakeRay(clock))
     return clock
 
 
@@ -88,7 +88,7 @@ def lost(name="ActorDiedError"):
 
 
 def raised_there(cause):
-    return ray.exceptions.RayTaskError("ask", "traceback", cause)
+    return ray.exceptions.RayTaskError("call", "traceback", cause)
 
 
 @pytest.mark.parametrize(
@@ -109,19 +109,19 @@ def test_an_error_of_the_library_is_raised_as_it_was_and_another_as_ray_gives_it
 def test_a_busy_shard_has_the_time_of_a_request_and_is_not_said_to_be_lost(clock):
     shards = RemoteShards([FakeActor([NEVER])], [PART])
     with pytest.raises(ClusterError, match="every shard of the model must answer within 30 s, but takes longer; try"):
-        shards.ask("ids")
+        shards.call("ids")
     assert clock.now == 30
 
 
-def test_a_lost_shard_is_asked_again_and_the_others_are_not(clock):
+def test_a_lost_shard_is_called_again_and_the_others_are_not(clock):
     actors = [FakeActor(["one"]), FakeActor([lost(), lost("NodeDiedError"), "two"])]
-    assert RemoteShards(actors, [PART, PART]).ask("ids") == ["one", "two"]
-    assert [each.n_asked for each in actors] == [1, 3]
+    assert RemoteShards(actors, [PART, PART]).call("ids") == ["one", "two"]
+    assert [each.n_calls for each in actors] == [1, 3]
 
 
 def test_a_shard_that_stays_lost_is_waited_for_ten_seconds(clock):
     with pytest.raises(ClusterError, match="must answer within 10 s, but does not: a process or machine .* was lost"):
-        RemoteShards([FakeActor([lost()])], [PART]).ask("ids")
+        RemoteShards([FakeActor([lost()])], [PART]).call("ids")
     assert clock.now == pytest.approx(10, abs=0.2)
 
 
@@ -133,16 +133,16 @@ def test_shards_that_load_are_waited_for_as_long_as_was_said(clock):
 
 def test_another_replica_answers_where_one_is_lost(clock):
     replicas = Replicas([FakeActor([lost()], ["here", NEVER]), FakeActor(["other"])], PART)
-    assert [replicas.ask("answers") for _ in range(3)] == ["other"] * 3
-    assert replicas._asked == [1, 3]
+    assert [replicas.call("answers") for _ in range(3)] == ["other"] * 3
+    assert replicas._n_calls == [1, 3]
 
 
-def test_a_replica_is_asked_once_it_has_loaded_the_model(clock):
+def test_a_replica_is_called_once_it_has_loaded_the_model(clock):
     replicas = Replicas([FakeActor(["first"], [NEVER]), FakeActor(["second"])], PART)
     replicas.wait_for_first(300)
-    assert [replicas.ask("answers") for _ in range(2)] == ["second"] * 2
+    assert [replicas.call("answers") for _ in range(2)] == ["second"] * 2
     replicas._loading[0].value = "here"
-    assert replicas.ask("answers") == "first"
+    assert replicas.call("answers") == "first"
 
 
 @pytest.mark.parametrize(
@@ -163,11 +163,11 @@ def test_a_replica_whose_answer_is_late_is_busy_until_it_has_answered(clock):
     late, other = FakeActor([NEVER, "late"]), FakeActor(["other"])
     replicas = Replicas([late, other], PART, answer_seconds=5)
     with pytest.raises(ClusterError, match="a replica of the model must answer within 5 s, but takes longer"):
-        replicas.ask("answers")
-    assert [replicas.ask("answers") for _ in range(3)] == ["other"] * 3
+        replicas.call("answers")
+    assert [replicas.call("answers") for _ in range(3)] == ["other"] * 3
     replicas._late[0][1].value = "at last"
-    assert [replicas.ask("answers") for _ in range(2)] == ["late"] * 2
-    assert replicas._busy == [0, 0]
+    assert [replicas.call("answers") for _ in range(2)] == ["late"] * 2
+    assert replicas._in_progress == [0, 0]
 
 
 class Loading:
@@ -199,16 +199,16 @@ def test_the_old_version_answers_while_the_next_is_loaded_once(process):
     for thread in threads:
         thread.start()
     assert loading.begun.wait(60)
-    assert unpack(process.ask(old, "upper", pack(((), {})))) == "OLD"
+    assert unpack(process.call(old, "upper", pack(((), {})))) == "OLD"
     assert all(thread.is_alive() for thread in threads)
     loading.release.set()
     for thread in threads:
         thread.join(60)
-    assert unpack(process.ask(new, "upper", pack(((), {})))) == "NEXT"
+    assert unpack(process.call(new, "upper", pack(((), {})))) == "NEXT"
     assert loading.loaded == ["old", "next"]
 
 
-def test_the_two_versions_that_were_asked_last_are_kept(process):
+def test_the_two_versions_that_were_called_last_are_kept(process):
     for folder in ("a", "b", "a", "c", "a", "b"):
         process.prepare(SavedPart(folder, 1))
     assert process._load.loaded == ["a", "b", "c", "b"]
@@ -233,7 +233,7 @@ def test_a_model_that_is_replaced_while_it_is_read_is_of_the_version_that_it_has
     assert saved == saved_model(tmp_path / "model") != old
 
 
-def test_a_replica_has_answered_before_it_is_asked(tmp_path, monkeypatch):
+def test_a_replica_has_answered_before_it_is_called(tmp_path, monkeypatch):
     asked, answers = [], Tagger.answers
     monkeypatch.setattr(Tagger, "answers", lambda self, texts, k: asked.append(texts) or answers(self, texts, k))
     actor.load_replica(save(tmp_path / "model", "label"))
