@@ -80,7 +80,7 @@ def showing_reading(cache: CacheFolder | None, report: Progress) -> Iterator[Non
     if cache is None:
         yield
         return
-    from labelspace.data.files import telling_progress
+    from labelspace.data.files import reporting_progress
 
     shown = 0
 
@@ -90,7 +90,7 @@ def showing_reading(cache: CacheFolder | None, report: Progress) -> Iterator[Non
             shown = done // MB
             report(READING, shown, total // MB)
 
-    with telling_progress(tell):
+    with reporting_progress(tell):
         yield
 
 

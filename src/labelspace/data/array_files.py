@@ -126,7 +126,7 @@ def dense_rows(array: Array, where: str) -> Csr:
             f"{array.dtype}; save such an array"
         )
     _check_shape(array.shape, where)
-    with np.errstate(over="ignore"):  # what is too large is refused next
+    with np.errstate(over="ignore"):  # values that overflow are refused next
         matrix = sp.csr_matrix(array.astype(np.float32, copy=False))
     return _finite(matrix, where)
 
@@ -142,7 +142,7 @@ def sparse_matrix(arrays: dict[str, Array], where: str) -> Csr:
     _check_shape((n_rows, n_columns), where)
     outer, inner = (n_rows, n_columns) if kind == "csr" else (n_columns, n_rows)
     _check_parts(data, indices, indptr, outer, inner, where)
-    with np.errstate(over="ignore"):  # what is too large is refused next
+    with np.errstate(over="ignore"):  # values that overflow are refused next
         parts = data.astype(np.float32), _as_index(indices, len(data)), _as_index(indptr, len(data))
     matrix = (sp.csr_matrix if kind == "csr" else sp.csc_matrix)(parts, shape=(n_rows, n_columns)).tocsr()
     matrix.sum_duplicates()
@@ -181,7 +181,7 @@ def _check_parts(data: Array, indices: Array, indptr: Array, outer: int, inner: 
     if wrong is None and len(indices) and not (indices.min() >= 0 and indices.max() < inner):
         wrong = f"indices from 0 to {inner - 1}"
     if wrong is not None:
-        raise DataError(f"{where} must have {wrong}, as a sparse matrix of SciPy, but has not; save it again")
+        raise DataError(f"{where} must have {wrong}, as a sparse matrix of SciPy, but lacks it; save it again")
 
 
 def _as_index(array: Array, n_values: int) -> Array:

@@ -81,10 +81,14 @@ def _convert_file(
         _check_alone(source, target)
     _write(documents, source, target, fmt)
     if needed:
-        write_labels(own, documents.labels)
-        if documents.labels.hierarchy is not None:
-            write_hierarchy(own_file(target, HIERARCHY), documents.labels)
+        _write_own_labels(target, documents.labels)
     return {target: documents}
+
+
+def _write_own_labels(path: Path, labels: LabelSpace) -> None:
+    write_labels(own_file(path, LABELS), labels)
+    if labels.hierarchy is not None:
+        write_hierarchy(own_file(path, HIERARCHY), labels)
 
 
 def _check_alone(source: Path, target: Path) -> None:
@@ -185,9 +189,7 @@ def write_file(path: Path, documents: Dataset) -> dict[Path, Dataset]:
     """Write documents to a new file, with label files of its own if the file needs them."""
     write_dataset(documents, path)
     if not _says_its_labels(documents, writable_format(path)):
-        write_labels(own_file(path, LABELS), documents.labels)
-        if documents.labels.hierarchy is not None:
-            write_hierarchy(own_file(path, HIERARCHY), documents.labels)
+        _write_own_labels(path, documents.labels)
     return {path: documents}
 
 

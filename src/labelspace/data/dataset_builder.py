@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.label_files import LABELS, hierarchy_beside, labels_beside, numbered_labels, own_file
+from labelspace.data.label_files import LABELS, labels_of_file, numbered_labels, own_file, with_hierarchy
 from labelspace.data.records import Location, Record, Subject
 from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, check_width
 from labelspace.data.table import describe_labels
@@ -38,7 +38,7 @@ def assemble(
     if not documents.n:
         raise DataError(f"{path} must hold at least one document, but has none; give another file")
     if columns is None:
-        space = hierarchy_beside(path, column.resolve(labels_beside(path) if labels is None else labels))
+        space = with_hierarchy(path, column.resolve(labels_of_file(path) if labels is None else labels))
     else:
         space = column.resolve(labels, columns.split_label)
         space = space.with_paths() if labels is None and space.are_paths else space  # a column of paths

@@ -18,7 +18,7 @@ from labelspace.data.files import UTF_8, reading
 from labelspace.data.formats.base import AnyFormat, RowFormat
 from labelspace.data.formats.csvfile import read_dialect
 from labelspace.data.formats.registry import ENDINGS, FORMATS, format_named, formats_of
-from labelspace.data.label_files import label_files, labels_beside
+from labelspace.data.label_files import label_files, labels_of_file
 from labelspace.data.label_merging import merge_spellings
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Rows
@@ -27,8 +27,8 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.types import Columns, Dataset, Fields, LabelSpace
 
 KNOWN = f"{', '.join(ENDINGS)}, each also with .gz, .zst or in a .zip"
-SAMPLE_CHARACTERS = 2**25  # at most, from which the label separator is told
-HEAD_LINES, HEAD_BYTES = 50, 2**18  # from which a format is told
+SAMPLE_CHARACTERS = 2**25  # at most, from which the label separator is detected: files with long cells need fewer rows
+HEAD_LINES, HEAD_BYTES = 50, 2**18  # from which a format is detected
 _USUAL = {"csv": "comma-separated", "tsv": "tab-separated"}
 
 
@@ -61,7 +61,7 @@ def read_dataset(
     fmt, given = settle(path, given)
     if given.columns is not None and (labels is None or _has_columns(path, fmt, given)):
         return _read_table(path, fmt, labels, given)
-    file_labels = None if labels is None else labels_beside(path)
+    file_labels = None if labels is None else labels_of_file(path)
     if labels is None or file_labels is None or _is_prefix(file_labels, labels):
         documents = _read(path, fmt, labels, given)
     else:
@@ -71,7 +71,7 @@ def read_dataset(
         return documents
     merged, n_merged = merge_spellings(documents, 0 if labels is None else len(labels))
     if n_merged:
-        given.say(f"{path}: {n_merged:,} labels were merged into others that differ in case or spaces alone")
+        given.say(f"{path}: {n_merged:,} labels were merged into others that differ only in case or spaces")
     return merged
 
 
@@ -129,7 +129,7 @@ def streamed_format(path: str | Path, options: ReadOptions) -> AnyFormat:
     if not fmt.streams:
         raise DataError(
             f"what is read into a cache must be read piece by piece, but {path} is {fmt.title}, which is read as a "
-            "whole; write it as XMC text or JSON lines where there is memory for it: labelspace data convert"
+            "whole; convert it to XMC text or JSON lines on a machine with enough memory: labelspace data convert"
         )
     return fmt
 
@@ -185,7 +185,7 @@ def _refuse_columns(path: str | Path, fmt: AnyFormat, options: ReadOptions) -> N
 
 def _file_fields(path: str | Path, fmt: RowFormat, labels: LabelSpace | None, options: ReadOptions) -> Fields:
     """Return the fields of a file with rows; known labels help to tell what separates them."""
-    known = labels_beside(path) if labels is None else labels
+    known = labels_of_file(path) if labels is None else labels
     with fmt.rows(path, options) as rows:
         names = list(rows.names())
 

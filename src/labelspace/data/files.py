@@ -22,31 +22,33 @@ STDIN = "-"
 UTF_8 = "utf-8"
 _BOM = b"\xef\xbb\xbf"
 _BUFFER = 2**18
-_tell: ContextVar[Callable[[int, int], None] | None] = ContextVar("told how much of a file was read", default=None)
+_report: ContextVar[Callable[[int, int], None] | None] = ContextVar("report of how much was read", default=None)
 _MAX_BLANK_LINES = 10**6  # in a row: a gzipped file of nothing else would be read for hours
 
 
 @contextmanager
-def telling_progress(tell: Callable[[int, int], None]) -> Iterator[None]:
-    """Call ``tell(bytes read, bytes in all)`` while a file is read within."""
-    token = _tell.set(tell)
+def reporting_progress(report: Callable[[int, int], None]) -> Iterator[None]:
+    """Call ``report(bytes read, bytes in all)`` while a file is read within."""
+    token = _report.set(report)
     try:
         yield
     finally:
-        _tell.reset(token)
+        _report.reset(token)
 
 
 class _CountedFile(io.FileIO):
     """A file that reports how much of it was read."""
 
-    def __init__(self, path: str | Path, tell: Callable[[int, int], None]) -> None:
+    def __init__(self, path: str | Path, report: Callable[[int, int], None]) -> None:
         super().__init__(path)
-        self._size, self._n_read, self._tell = os.fstat(self.fileno()).st_size, 0, tell
+        self._size = os.fstat(self.fileno()).st_size
+        self._n_read = 0
+        self._report = report
 
-    def readinto(self, buffer: Any, /) -> int | None:  # noqa: ANN401 - whatever can be written to
+    def readinto(self, buffer: Any, /) -> int | None:  # noqa: ANN401 - any writable buffer
         n = super().readinto(buffer)
         self._n_read += n or 0
-        self._tell(min(self._n_read, self._size), self._size)
+        self._report(min(self._n_read, self._size), self._size)
         return n
 
 
@@ -73,8 +75,8 @@ def _opened(path: str | Path) -> AbstractContextManager[BinaryIO]:
     archive = zip_archive(path)
     if archive is not None:
         return decompressed(_member(*archive), archive[1])
-    tell = _tell.get()
-    raw = io.FileIO(path) if tell is None else _CountedFile(path, tell)
+    report = _report.get()
+    raw = io.FileIO(path) if report is None else _CountedFile(path, report)
     return decompressed(io.BufferedReader(raw, _BUFFER), path)
 
 

@@ -20,7 +20,9 @@ from labelspace.types.limits import MAX_LABELS
 
 LABELS = store.LABELS
 HIERARCHY = "hierarchy.tsv"
-SPLITS = ("train", "trn", "dev", "valid", "val", "validation", "test", "tst")
+SPLITS = {"train": ("train", "trn"), "dev": ("dev", "valid", "val", "validation"), "test": ("test", "tst")}
+"""The names of the file of each split, without the ending."""
+SPLIT_NAMES = tuple(name for names in SPLITS.values() for name in names)
 _CONCEPT_FIELDS = {"id", "notation", "names", "hidden"}
 
 
@@ -132,7 +134,7 @@ def own_file(path: str | Path, kind: str) -> Path:
 def shared_file(path: str | Path, kind: str) -> Path | None:
     """Return the label file that the splits of a folder share; None if the data file is no split, or there is none."""
     shared = Path(path).with_name(kind)
-    return shared if (_stem(path) in SPLITS or Path(path).name == LABELS) and is_data_file(shared) else None
+    return shared if (_stem(path) in SPLIT_NAMES or Path(path).name == LABELS) and is_data_file(shared) else None
 
 
 def label_file(path: str | Path, kind: str) -> Path | None:
@@ -163,13 +165,13 @@ def _stem(path: str | Path) -> str:
     return Path(without_compression(Path(path).name)).stem.removesuffix(".labels")
 
 
-def labels_beside(path: str | Path) -> LabelSpace | None:
+def labels_of_file(path: str | Path) -> LabelSpace | None:
     """Return the labels of the label file of a data file, or None."""
     beside = label_file(path, LABELS)
     return None if beside is None else read_labels(beside)
 
 
-def hierarchy_beside(path: str | Path, labels: LabelSpace) -> LabelSpace:
+def with_hierarchy(path: str | Path, labels: LabelSpace) -> LabelSpace:
     """Return the labels with a hierarchy: their own, else that of the label file, else that of path names."""
     if labels.hierarchy is not None:
         return labels

@@ -4,7 +4,7 @@ import ast
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,6 +63,18 @@ class Rows:
 
     names: Callable[[], Sequence[str]]
     read: Callable[[Collection[str]], Iterator[tuple[Location, dict[str, object]]]]
+
+
+def with_head(rows: Iterator[tuple[Location, dict[str, object]]], needs_more: Callable[[int], bool]) -> Rows:
+    """Return rows whose columns are those of the first ones, read while ``needs_more(number of rows read)``."""
+    head: list[tuple[Location, dict[str, object]]] = []
+
+    def names() -> list[str]:
+        while needs_more(len(head)) and (row := next(rows, None)) is not None:
+            head.append(row)
+        return list(dict.fromkeys(name for _, row in head for name in row))
+
+    return Rows(names, lambda columns: chain(head, rows))
 
 
 def parse_object(text: str, location: Location) -> dict[str, object]:

@@ -19,7 +19,7 @@ from labelspace.data.formats.base import AnyFormat, RowFormat
 from labelspace.data.formats.jsonl import json_rows
 from labelspace.data.formats.one_line import iter_lines
 from labelspace.data.formats.registry import FORMATS, file_format, format_named, formats_of
-from labelspace.data.label_files import LABELS, are_labels, hierarchy_beside, read_labels
+from labelspace.data.label_files import LABELS, SPLITS, are_labels, read_labels, with_hierarchy
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, Rows
 from labelspace.data.table import table_records
@@ -39,7 +39,6 @@ __all__ = [
 ]
 
 _XMC = ".txt"
-SPLITS = {"train": ("train", "trn"), "dev": ("dev", "valid", "val", "validation"), "test": ("test", "tst")}
 
 
 def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None) -> None:
@@ -180,7 +179,7 @@ class Source:
 
     def labels(self) -> LabelSpace:
         """Return the labels of a source without documents, with their hierarchy."""
-        return hierarchy_beside(self.train_path, read_labels(self.train_path))
+        return with_hierarchy(self.train_path, read_labels(self.train_path))
 
     def dev(self, labels: LabelSpace | None = None) -> Dataset | None:
         """Read the validation documents, if any; ``labels`` are those of the training documents."""

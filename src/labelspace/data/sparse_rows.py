@@ -206,6 +206,16 @@ def line_blocks(file: BinaryIO, path: str | Path, line: int = 1) -> Iterator[byt
         yield last + b"\n"
 
 
+def header_numbers(line: bytes, path: str | Path, names: Sequence[str], remedy: str) -> list[int]:
+    """Return the numbers of the first line of a file, called ``names``; raise DataError for any other line."""
+    fields = line.removeprefix(b"\xef\xbb\xbf").split()  # a byte order mark
+    if len(fields) != len(names) or not all(field.isdigit() for field in fields):
+        rule = f"a header of {'two' if len(names) == 2 else 'three'} integers ({', '.join(names)})"
+        found = line[:40].decode(errors="replace").strip()
+        raise DataError(f"{path}:1: expected {rule}, but found {found!r}; {remedy}")
+    return list(map(int, fields))
+
+
 def add_rows(rows: SparseRows, blocks: Iterable[bytes], n: int, path: str | Path) -> None:
     """Add the n rows of a file, as its header says; fewer or more are an error. Blank lines may follow."""
     blank_end = 0  # bytes after the last row

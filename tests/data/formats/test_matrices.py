@@ -39,7 +39,7 @@ def test_the_labels_are_beside_the_features(tmp_path, x, y):
 
 def test_the_file_of_labels_must_be_one(tmp_path):
     np.save(tmp_path / "X.npy", X)
-    with pytest.raises(DataError, match=r"one file of labels beside it, Y\.npy or Y\.npz, but there is none; add it"):
+    with pytest.raises(DataError, match=r"one file of labels next to it, Y\.npy or Y\.npz, but there is none; add it"):
         matrices.read(tmp_path / "X.npy")
     for name in ("Y.npy", "y.npy"):
         np.save(tmp_path / name, Y)

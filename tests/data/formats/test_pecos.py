@@ -79,7 +79,7 @@ def test_files_that_do_not_match(folder, name, text, message):
 def test_other_names_and_missing_labels(folder):
     with pytest.raises(DataError, match=r"must be called X\.trn\.npz.*, but is train\.npz"):
         pecos.read(folder / "train.npz")
-    with pytest.raises(DataError, match=r"must have its labels in Y\.val\.npz beside it"):
+    with pytest.raises(DataError, match=r"must have its labels in Y\.val\.npz next to it"):
         pecos.read(folder / "X.val.txt")
 
 

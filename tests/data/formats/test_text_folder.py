@@ -61,7 +61,7 @@ def test_annifs_full_texts(tmp_path):
         ({}, r"docs: expected \.txt or \.json files in the folder, but there are none; add them"),
         (
             {"a.txt": "", "b.key": ""},
-            r"b\.key: expected the text of these labels beside it, but there is no b\.txt; add",
+            r"b\.key: expected the text of these labels next to it, but there is no b\.txt; add",
         ),
         (
             {"a.txt": "", "a.json": "{}"},

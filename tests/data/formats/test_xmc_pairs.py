@@ -65,7 +65,7 @@ def test_features_alone_with_names_in_a_text_file(folder):
     assert (found.texts, found.ids, list(found.labels.names)) == (None, None, ["pot", "saucer", "spoon"])
     (folder / "Y.txt").unlink()
     assert list(xmc_pairs.read(folder / "trn_X_Xf.txt").labels.names) == ["0", "1", "2"]
-    with pytest.raises(DataError, match="must have texts or features beside it"):
+    with pytest.raises(DataError, match="must have texts or features next to it"):
         xmc_pairs.read(folder / "trn_X_Y.txt")
 
 

@@ -81,26 +81,26 @@ class CacheFolder:
         options = options or ReadOptions()
         key, stored = document_key(Path(path), options), self.folder / DOCUMENTS
         try:
-            documents, said = open_documents(stored, key, self.scratch.map_file)
+            documents, reported = open_documents(stored, key, self.scratch.map_file)
         except UnusableError as reason:
             if stored.exists():
                 options.say(f"the documents in {self.folder} are read anew: {reason}")
         else:
-            for line in said:
+            for line in reported:
                 options.say(line)
             options.say(f"{path} is unchanged: its documents are those in {self.folder}")
             return documents
         for old in (stored, *self.folder.glob(f".{DOCUMENTS}.writing-*")):  # of a process that was killed
-            shutil.rmtree(old, ignore_errors=True)  # lest the disk hold both
-        heard: list[str] = []
+            shutil.rmtree(old, ignore_errors=True)  # so that the disk does not hold both
+        detected: list[str] = []
 
         def say(line: str) -> None:
-            heard.append(line)
+            detected.append(line)
             options.say(line)
 
         documents = read_dataset(path, options=replace(options, say=say))
         with self.scratch.refusing_full_disk():
-            save_documents(stored, documents, key, heard)
+            save_documents(stored, documents, key, detected)
         return open_documents(stored, key, self.scratch.map_file)[0]
 
     @property
@@ -119,7 +119,7 @@ def check_cache_folder(folder: Path) -> None:
 
 def document_key(path: Path, options: ReadOptions) -> dict[str, Any]:
     """Return what the documents of a file depend on: the files that are read for it, and how."""
-    files = [_on_disk(file) for file in [*files_of(path), *streamed_format(path, options).beside(path)]]
+    files = [_on_disk(file) for file in [*files_of(path), *streamed_format(path, options).other_files(path)]]
     stats = [(str(file.resolve()), file.stat()) for file in dict.fromkeys(files)]
     return {
         "files": [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats],

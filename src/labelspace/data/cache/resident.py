@@ -13,9 +13,9 @@ from typing import Self
 STATM = Path("/proc/self/statm")  # pages: size, resident, resident of files
 STATUS, MOUNTS = Path("/proc/self/status"), Path("/proc/mounts")
 CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-INTERVAL = 0.01  # seconds between two looks
-NEAR = 0.7  # of the limit, from which pages are dropped
-WORTHWHILE = 0.05  # of the limit: fewer pages of files are not worth the reading again
+INTERVAL = 0.01  # seconds between two checks: with longer ones memory exceeds the limit, shorter ones take time
+NEAR = 0.7  # share of the limit from which pages are dropped: the rest is for what is allocated between two checks
+WORTHWHILE = 0.05  # share of the limit: dropping fewer pages of files frees less than reading them again costs
 
 
 def machine_memory() -> int:
@@ -37,7 +37,7 @@ def is_in_memory(folder: Path) -> bool:
     if not MOUNTS.exists():
         return False
     mounts = (line.split()[1:3] for line in MOUNTS.read_text().splitlines())
-    kinds = {Path(place): kind for place, kind in mounts}  # of what is mounted twice at a place, the last
+    kinds = {Path(place): kind for place, kind in mounts}  # of two mounts at a place, the last counts
     path = folder.resolve()
     return next((kinds[place] for place in (path, *path.parents) if place in kinds), "") in ("tmpfs", "ramfs")
 

@@ -154,7 +154,7 @@ class GrowingFile:
 
     def __del__(self) -> None:
         with suppress(OSError, AttributeError):  # closing writes once more to a disk that may be full
-            self._file.close()  # where reading failed, nobody asks for the whole
+            self._file.close()  # after a failed read, ``finish`` is not called
 
     def append(self, values: Array) -> None:
         """Add values at the end."""

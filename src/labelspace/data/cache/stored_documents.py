@@ -28,7 +28,7 @@ from labelspace.types import Columns, Csr, Dataset, Fields, LabelSpace
 
 Array = npt.NDArray[Any]
 MapFile = Callable[[IO[bytes], int, bool], mmap.mmap]
-"""Maps so many bytes of an open file; whether they are read in order."""
+"""Maps the first bytes of an open file; the flag says whether they are read in order."""
 
 FORMAT = 1
 MANIFEST = "documents.json"
@@ -41,10 +41,10 @@ class UnusableError(Exception):
     """Stored documents are missing, of other files or settings, changed or damaged; the message says which."""
 
 
-def save_documents(folder: Path, documents: Dataset, key: Mapping[str, Any], said: list[str]) -> None:
+def save_documents(folder: Path, documents: Dataset, key: Mapping[str, Any], reported: list[str]) -> None:
     """Write documents to a folder in place of those that are there.
 
-    ``key`` says what they were read from, and ``said`` what was detected.
+    ``key`` says what they were read from, and ``reported`` what was detected.
     """
     texts = {name: StoredTexts.of(given) for name in TEXTS if (given := getattr(documents, name)) is not None}
     with replacing_folder(folder, lambda target: None) as work:
@@ -57,7 +57,7 @@ def save_documents(folder: Path, documents: Dataset, key: Mapping[str, Any], sai
         about = {
             "format": FORMAT,
             "key": key,
-            "said": said,
+            "said": reported,
             "name": documents.name,
             "columns": None if documents.columns is None else asdict(documents.columns),
             "fields": None if documents.fields is None else asdict(documents.fields),
@@ -163,7 +163,7 @@ def _mapped(path: Path, dtype: str, shape: list[int], map_file: MapFile) -> Arra
 def _read_through(file: IO[bytes]) -> None:
     """Have the system read a file in order: random access would read it from disk in small pieces."""
     if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # lest it be kept in large pieces
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # so that it is not kept in large pieces
     while file.read(_BLOCK):
         pass
 

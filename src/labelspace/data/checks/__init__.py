@@ -23,7 +23,7 @@ DEEP_CHECKS: Mapping[str, Check] = {
             MEDIUM,
             "labels of training documents look wrong",
             "a model that knows these labels well and has not seen these documents gives them no chance: they are "
-            "wrong, or the text does not tell them",
+            "wrong, or the text does not show them",
             "look at them, the surest first (--examples 100), and remove those that are wrong",
         ),
         Check(

@@ -98,7 +98,7 @@ CHECKS = (
         MEDIUM,
         "documents are empty",
         "there is nothing to learn from or to tag; they only teach how frequent labels are",
-        "remove them, but for those of test",
+        "remove them, except those of test",
         find_empty,
         fixed=True,
     ),
@@ -107,7 +107,7 @@ CHECKS = (
         MEDIUM,
         "documents have no label",
         "in training they say that no label fits, in a test they are left out",
-        "label them, or remove them if nobody looked at them",
+        "label them, or remove them if no one has looked at them",
         find_unlabeled,
     ),
     Check(

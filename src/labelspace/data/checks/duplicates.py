@@ -146,7 +146,7 @@ CHECKS = (
     Check(
         "near_leaked_documents",
         MEDIUM,
-        "{held_out} documents stand in an earlier split too, but for a few words",
+        "{held_out} documents stand in an earlier split too, except for a few words",
         "the model has nearly seen the answers, so the figures of the test are too good for new texts",
         "split so that versions of one document stay on one side",
         find_near_leaks,
@@ -171,7 +171,7 @@ CHECKS = (
     Check(
         "near_duplicate_documents",
         LOW,
-        "training documents equal an earlier one, but for a few words",
+        "training documents equal an earlier one, except for a few words",
         "a random split would put versions of one document on both sides",
         "keep versions of one document in one split; remove them where they are copies",
         find_near_duplicates,
@@ -179,8 +179,8 @@ CHECKS = (
     Check(
         "repeated_ids",
         LOW,
-        "documents have the id of another one",
-        "what is predicted cannot be matched by the id",
+        "documents share the id of another document",
+        "predictions cannot be matched by the id",
         "give each document an id of its own",
         find_repeated_ids,
     ),

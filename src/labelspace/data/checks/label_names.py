@@ -123,7 +123,7 @@ def one_letter_apart(a: str, b: str) -> bool:
         return False
     x, y = sorted(map(str, differ[0]), key=len)
     at = next((i for i, (p, q) in enumerate(zip(x, y, strict=False)) if p != q), len(x))
-    if at == 0:  # another first letter is another word
+    if at == 0:  # words with different first letters differ in meaning
         return False
     if len(x) < len(y):
         return x[at:] == y[at + 1 :]

@@ -57,7 +57,7 @@ def find_unseen(documents: Documents) -> Found | None:
         return None
     labels = labels[np.argsort(-elsewhere[labels], kind="stable")]
     times, all_times = int(elsewhere[labels].sum()), int(elsewhere.sum())
-    note = f"they make up {100 * times / all_times:.2g} % of what is to be found there ({times:,} of {all_times:,})"
+    note = f"they make up {100 * times / all_times:.2g} % of the labels to be found there ({times:,} of {all_times:,})"
     return Found(len(labels), int((elsewhere > 0).sum()), examples_of(documents, labels), note)
 
 

@@ -1,6 +1,6 @@
 """Documents that are the same, and documents that are nearly the same.
 
-Texts are the same if they are equal but for white space and case; features, if the rows are equal. Near duplicates
+Texts are the same if they are equal except for white space and case; features, if the rows are equal. Near duplicates
 share most of their word triples; MinHash and LSH find them, and an exact comparison confirms them:
 
 1. Make a signature of ``N_BINS`` numbers of each text; see ``kernels``.

@@ -22,7 +22,7 @@ def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
     for location, line in document_lines(path, options):
         text, tab, uris = line.partition("\t")
         if not tab:
-            remedy = "end the text with a tab, with nothing after it where there are no subjects"
+            remedy = "end the text with a tab, with nothing after it if there are no subjects"
             raise location.expected("text<TAB><uri> <uri>", "there is no tab", remedy)
         labels = distinct_labels(map(without_brackets, uris.split()), location)
         yield Record(str(location.line - 1), text, None, labels, location.line)

@@ -36,7 +36,7 @@ class Format:
     is_text: bool = True  # whether it has an encoding
     needs_features: bool = False  # whether it holds no texts
     streams: bool = True  # whether it is read piece by piece, so that it may be larger than memory
-    beside: Callable[[Path], list[Path]] = lambda path: []  # the other files that say how to read a file
+    other_files: Callable[[Path], list[Path]] = lambda path: []  # that say how to read a file
 
     def split_name(self, split: str, ending: str) -> str:
         """Return the name of the file of a split in a folder."""

@@ -25,7 +25,10 @@ from labelspace.types.limits import MAX_LINE_BYTES
 
 _MAX_CELL = 2**31 - 1  # the default is 128 KiB, less than a long document; this fits a C long on all platforms
 DELIMITER_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # a first line that names the delimiter
-_HEAD_LINES, _HEAD_CHARACTERS = 1000, 2**18  # from which the dialect is told
+_HEAD_LINES, _HEAD_CHARACTERS = (
+    1000,
+    2**18,
+)  # from which the dialect is detected; more cost time, fewer may not show the quotes
 
 
 def read_dialect(path: str | Path, encoding: str, delimiter: str | None = None) -> Dialect:

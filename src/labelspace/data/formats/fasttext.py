@@ -18,7 +18,7 @@ from labelspace.types import Dataset
 PREFIX = "__label__"
 _SPACES = " \t\r\n\v\f\0"  # what separates words for fastText: no others of Unicode do
 _SPACE = re.compile(f"[{_SPACES}]")
-# No label starts within a word. That is looked at after the prefix, which alone is searched for quickly.
+# No label starts within a word. The pattern checks that after the prefix, since a literal prefix is searched for fast.
 _LABEL = re.compile(rf"{PREFIX}(?<![^{_SPACES}]{PREFIX})([^{_SPACES}]*)([{_SPACES}]|$)")
 
 

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 
 from labelspace.data.files import reading, writing_text
@@ -13,7 +12,7 @@ from labelspace.data.formats.base import RowFormat
 from labelspace.data.formats.json_stream import JsonStream, documents
 from labelspace.data.formats.jsonl import HEAD
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Location, Rows, record_fields, to_records
+from labelspace.data.records import Rows, record_fields, to_records, with_head
 from labelspace.types import Dataset
 from labelspace.types.limits import MAX_LINE_BYTES
 
@@ -26,17 +25,7 @@ def rows(path: str | Path, options: ReadOptions) -> Iterator[Rows]:
     """Open the rows of a file, one per document, read as they are needed; the columns are those of the first rows."""
     with reading(path) as file:
         stream = JsonStream(path, file, options.encoding)
-        objects = documents(stream)
-        head: list[tuple[Location, dict[str, object]]] = []
-
-        def names() -> list[str]:
-            while (
-                len(head) < HEAD and stream.n_read < MAX_LINE_BYTES.value and (row := next(objects, None)) is not None
-            ):
-                head.append(row)
-            return list(dict.fromkeys(name for _, row in head for name in row))
-
-        yield Rows(names, lambda columns: chain(head, objects))
+        yield with_head(documents(stream), lambda n: n < HEAD and stream.n_read < MAX_LINE_BYTES.value)
 
 
 def recognizes(head: Sequence[str]) -> bool:

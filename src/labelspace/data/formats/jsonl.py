@@ -3,14 +3,13 @@
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from itertools import chain
 from pathlib import Path
 
 from labelspace.data.archives import is_data_file
 from labelspace.data.files import UTF_8, lines, without_blank_end, writing_text
 from labelspace.data.formats.base import RowFormat
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Location, Rows, parse_object, record_fields, to_records
+from labelspace.data.records import Location, Rows, parse_object, record_fields, to_records, with_head
 from labelspace.types import Dataset
 from labelspace.types.limits import MAX_LINE_BYTES
 
@@ -34,8 +33,7 @@ def json_rows(path: str | Path, numbered: Iterable[tuple[int, str]], n_head: int
 
     The columns are those of the first ``n_head`` lines, or of fewer if they are long.
     """
-    head: list[tuple[Location, dict[str, object]]] = []
-    size = 0  # of the lines read so far
+    size = 0  # characters of the lines read so far
 
     def parsed() -> Iterator[tuple[Location, dict[str, object]]]:
         nonlocal size
@@ -44,18 +42,7 @@ def json_rows(path: str | Path, numbered: Iterable[tuple[int, str]], n_head: int
             location = Location(path, line)
             yield location, parse_object(text, location)
 
-    rows = parsed()
-
-    def names() -> list[str]:
-        while (
-            len(head) < n_head
-            and size < min(MAX_LINE_BYTES.value, HEAD_CHARACTERS)
-            and (row := next(rows, None)) is not None
-        ):
-            head.append(row)
-        return list(dict.fromkeys(name for _, row in head for name in row))
-
-    return Rows(names, lambda columns: chain(head, rows))
+    return with_head(parsed(), lambda n: n < n_head and size < min(MAX_LINE_BYTES.value, HEAD_CHARACTERS))
 
 
 def write(path: str | Path, dataset: Dataset) -> None:

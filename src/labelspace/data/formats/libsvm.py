@@ -17,8 +17,8 @@ from labelspace.data.archives import is_data_file
 from labelspace.data.dataset_builder import assemble
 from labelspace.data.files import writing
 from labelspace.data.formats.base import MatrixFormat
-from labelspace.data.formats.one_line import document_lines
-from labelspace.data.label_files import SPLITS
+from labelspace.data.formats.one_line import document_lines, features_of
+from labelspace.data.label_files import SPLIT_NAMES
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Label, Location, Record, distinct_labels, to_records
 from labelspace.data.sparse_rows import format_rows
@@ -91,7 +91,7 @@ def _other_splits_have_zero(path: str | Path, options: ReadOptions) -> bool:
 def other_splits(path: Path) -> list[Path]:
     """Return the other splits in the folder of a file, which say whether its indices count from 0."""
     split, dot, ending = path.name.partition(".")
-    others = (path.with_name(other + dot + ending) for other in SPLITS if split in SPLITS and other != split)
+    others = (path.with_name(other + dot + ending) for other in SPLIT_NAMES if split in SPLIT_NAMES and other != split)
     return [other for other in others if is_data_file(other)]
 
 
@@ -112,12 +112,8 @@ def recognizes(head: Sequence[str]) -> bool:
 
 def write(path: str | Path, dataset: Dataset) -> None:
     """Write features, from index 1, and label ids, from 0; every float32 reads back to the same value."""
-    if dataset.X is None:
-        raise DataError(
-            f"{path} must have features, but the data set has texts only; write .jsonl, .csv or .parquet, "
-            "or compute features first"
-        )
-    X, Y = dataset.X.copy(), dataset.Y.copy()
+    X = features_of(dataset, path).copy()
+    Y = dataset.Y.copy()
     X.eliminate_zeros()
     Y.eliminate_zeros()
     empty = np.flatnonzero(np.diff(X.indptr) + np.diff(Y.indptr) == 0)
@@ -140,5 +136,5 @@ FORMAT = MatrixFormat(
     write=write,
     recognizes=recognizes,
     needs_features=True,
-    beside=other_splits,
+    other_files=other_splits,
 )

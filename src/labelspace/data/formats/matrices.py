@@ -1,6 +1,6 @@
 """Matrices of NumPy and SciPy: features in ``train.X.npz`` or ``X_train.npy``, their labels in ``train.Y.npz``.
 
-A file of features has ``X`` as a part of its name, between dots, underscores or hyphens; the file of labels beside it
+A file of features has ``X`` as a part of its name, between dots, underscores or hyphens; the file of its labels
 has ``Y`` or ``y`` in its place, and ends with .npz or .npy. One .npz may hold both: the arrays ``X`` and ``Y`` (or
 ``y``), and optionally ``ids`` and ``label_names``. Labels are a matrix with a column per label, in which values above
 0 mark the labels of a document; or, of .npy and ``y``, one number or name per document.
@@ -25,7 +25,7 @@ from labelspace.data.array_files import (
     write_matrix,
 )
 from labelspace.data.formats.base import MatrixFormat
-from labelspace.data.label_files import hierarchy_beside, labels_beside
+from labelspace.data.label_files import labels_of_file, with_hierarchy
 from labelspace.data.label_matrix import check_rows, in_label_space, label_ones
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import MAX_LABEL_ID, Record
@@ -54,7 +54,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
     beside = labels_file(path)
     X = _features(read_matrix(path), path)
     Y, own = _labels(beside, read_array(beside) if beside.suffix.lower() == ".npy" else read_matrix(beside))
-    own = labels_beside(_without_x(path)) if own is None else own
+    own = labels_of_file(_without_x(path)) if own is None else own
     return _dataset(_without_x(path), X, in_label_space(Y, own, labels, beside), None)
 
 
@@ -72,7 +72,7 @@ def labels_file(path: Path) -> Path:
     """Return the file with the labels of a file of features."""
     if not _X.search(path.name):
         raise DataError(
-            f"a file of features must have X in its name, and the labels in a file beside it, but is {path.name}; "
+            f"a file of features must have X in its name, and the labels in a file next to it, but is {path.name}; "
             f"name them {path.stem}.X{path.suffix} and {path.stem}.Y{path.suffix}, or save X and Y in one .npz"
         )
     stem = path.name[: -len(path.suffix)]
@@ -81,7 +81,7 @@ def labels_file(path: Path) -> Path:
     if len(existing) != 1:
         found = " and ".join(file.name for file in existing) or "none"
         expected = " or ".join(file.name for file in possible[:2])
-        raise DataError(f"{path} must have one file of labels beside it, {expected}, but there is {found}; add it")
+        raise DataError(f"{path} must have one file of labels next to it, {expected}, but there is {found}; add it")
     return existing[0]
 
 
@@ -110,7 +110,7 @@ def _read_joint(path: Path, labels: LabelSpace | None) -> Dataset:
         if own is not None:
             raise DataError(f"{path} must name its labels once, but has names in y and in label_names; remove one")
         own = LabelSpace(_texts(arrays["label_names"], f"{path}, array 'label_names'"))
-    own = labels_beside(path) if own is None else own
+    own = labels_of_file(path) if own is None else own
     ids = _texts(arrays["ids"], f"{path}, array 'ids'") if "ids" in arrays else None
     return _dataset(path, X, in_label_space(Y, own, labels, path), ids)
 
@@ -118,7 +118,7 @@ def _read_joint(path: Path, labels: LabelSpace | None) -> Dataset:
 def _dataset(path: Path, X: Csr, labeled: tuple[Csr, LabelSpace], ids: list[str] | None) -> Dataset:
     Y, space = labeled
     check_rows({"X": X.shape[0], "Y": Y.shape[0], "ids": None if ids is None else len(ids)})
-    space = hierarchy_beside(path, space)
+    space = with_hierarchy(path, space)
     Y.resize(Y.shape[0], len(space))
     return Dataset(Y, space, X=X, ids=ids, name=path.name.split(".")[0])
 
@@ -198,7 +198,7 @@ def _numbers(value: object, where: str) -> Array:
     else:
         shown = repr(value)[:40]
         raise DataError(f"{where}: expected a list of numbers, but found {shown}; give an embedding such as [0.1, -2]")
-    with np.errstate(over="ignore"):  # what is too large is refused next
+    with np.errstate(over="ignore"):  # values that overflow are refused next
         array = array.astype(np.float32)
     if not np.isfinite(array).all():
         raise DataError(f"{where}: expected finite numbers (float32), but one is not; drop or fill it")

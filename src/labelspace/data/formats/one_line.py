@@ -1,4 +1,4 @@
-"""Formats with one document per line: plain text, and what all of them share."""
+"""Formats with one document per line: plain text, and what all of them share; and checks that a data set fits a format."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from labelspace.data.files import UTF_8, lines, without_blank_end, writing_text
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Label, Location, Record
 from labelspace.errors import DataError
-from labelspace.types import Dataset, LabelSpace
+from labelspace.types import Csr, Dataset, LabelSpace
 
 BOM = "\ufeff"
 _LINE_ENDS = re.compile(r"\r\n|[\r\n]")
@@ -56,6 +56,16 @@ def check_has_texts(dataset: Dataset, path: str | Path) -> None:
         raise DataError(
             f"{path} must have texts, but the data set has features only; write .svm, .txt, .jsonl, .csv or .parquet"
         )
+
+
+def features_of(dataset: Dataset, path: str | Path) -> Csr:
+    """Return the features of a data set; raise DataError if it has none."""
+    if dataset.X is None:
+        raise DataError(
+            f"{path} must have features, but the data set has texts only; write .jsonl, .csv or .parquet, "
+            "or compute features first"
+        )
+    return dataset.X
 
 
 def names_as_words(labels: LabelSpace, spaces: re.Pattern[str], path: str | Path) -> Mapping[Label, str]:

@@ -5,12 +5,11 @@ from itertools import chain
 from pathlib import Path
 
 from labelspace.data.files import reading, writing
-from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, add_rows, format_rows, line_blocks
+from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, add_rows, format_rows, header_numbers, line_blocks
 from labelspace.errors import DataError
 from labelspace.types import Csr
 
 _MAX_HEADER = 200
-_BOM = b"\xef\xbb\xbf"
 
 
 def read_pairs(path: str | Path) -> Csr:
@@ -41,12 +40,7 @@ def pair_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def _header(line: bytes, path: str | Path) -> tuple[int, int]:
-    fields = line.removeprefix(_BOM).split()
-    if len(fields) != 2 or not all(field.isdigit() for field in fields):
-        found = line[:40].decode(errors="replace").strip()
-        rule = "expected a header of two integers (rows, columns)"
-        raise DataError(f"{path}:1: {rule}, but found {found!r}; write it in the first line")
-    n, n_columns = map(int, fields)
+    n, n_columns = header_numbers(line, path, ("rows", "columns"), "write it in the first line")
     if max(n, n_columns) > MAX_COLUMNS:
         rule = f"expected at most {MAX_COLUMNS} rows and columns"
         raise DataError(f"{path}:1: {rule}, but found {n} {n_columns}; correct it")

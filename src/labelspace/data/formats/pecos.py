@@ -13,7 +13,7 @@ from labelspace.data.array_files import read_matrix, write_matrix
 from labelspace.data.files import UTF_8, lines, writing_text
 from labelspace.data.formats import matrices
 from labelspace.data.formats.base import MatrixFormat
-from labelspace.data.label_files import hierarchy_beside
+from labelspace.data.label_files import with_hierarchy
 from labelspace.data.label_matrix import check_rows, distinct_names, in_label_space, label_ones
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, is_numbered
@@ -67,7 +67,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
     n_texts = None if texts is None else len(texts)
     check_rows({y_path.name: Y.shape[0], path.name: None if X is None else X.shape[0], text_path.name: n_texts})
     Y, space = in_label_space(Y, _names(folder, encoding), labels, y_path)
-    space = hierarchy_beside(path, space)
+    space = with_hierarchy(path, space)
     Y.resize(Y.shape[0], len(space))
     return Dataset(Y, space, texts, X, name=folder.name)
 
@@ -92,7 +92,7 @@ def _place(path: Path) -> tuple[Path, str]:
     for folder in (path.parent, path.parent.parent):
         if is_data_file(folder / labels):
             return folder, match[2]
-    raise DataError(f"{path} must have its labels in {labels} beside it, or a folder above, but has not; add it")
+    raise DataError(f"{path} must have its labels in {labels} next to it, or a folder above, but lacks it; add it")
 
 
 def _names(folder: Path, encoding: str) -> LabelSpace | None:

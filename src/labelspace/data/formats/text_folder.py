@@ -31,7 +31,7 @@ from labelspace.types import Dataset, LabelSpace
 from labelspace.types.limits import MAX_LINE_BYTES
 
 TEXT, DOCUMENT = ".txt", ".json"
-SUBJECTS = ".tsv", ".key"  # where there are both, Annif reads the first
+SUBJECTS = ".tsv", ".key"  # if both exist, Annif reads the first
 
 
 def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
@@ -105,7 +105,7 @@ def _check(path: str | Path, files: list[Path], stems: set[str]) -> None:
             raise DataError(f"{file}: expected each document in one file, but {problem}; remove one of them")
         if file.suffix in SUBJECTS and file.stem not in stems:
             problem = f"there is no {file.stem}{TEXT}"
-            raise DataError(f"{file}: expected the text of these labels beside it, but {problem}; add or remove it")
+            raise DataError(f"{file}: expected the text of these labels next to it, but {problem}; add or remove it")
         if not file.is_file() or (file.suffix != DOCUMENT and file.stem not in stems):
             rule = "files that are, or belong to, a .txt or .json document"
             raise DataError(f"{path}: expected {rule}, but there is {file.name!r}; move it away, or save it as text")

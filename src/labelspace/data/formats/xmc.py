@@ -8,14 +8,22 @@ from pathlib import Path
 
 from labelspace.data.files import lines, reading, writing
 from labelspace.data.formats.base import MatrixFormat
-from labelspace.data.label_files import hierarchy_beside, labels_beside, numbered_labels
+from labelspace.data.formats.one_line import features_of
+from labelspace.data.label_files import labels_of_file, numbered_labels, with_hierarchy
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record
-from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, add_rows, check_width, format_rows, line_blocks
+from labelspace.data.sparse_rows import (
+    MAX_COLUMNS,
+    SparseRows,
+    add_rows,
+    check_width,
+    format_rows,
+    header_numbers,
+    line_blocks,
+)
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
 
-_BOM = b"\xef\xbb\xbf"
 _MAX_HEADER = 200
 
 
@@ -28,7 +36,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
         add_rows(rows, line_blocks(file, path, 2), n, path)
     check_width(n_features, rows.n_values, f"{path}:1")
     space = numbered_labels(n_labels, rows.n_occurrences, path, 1) if known is None else known
-    space = hierarchy_beside(path, space)
+    space = with_hierarchy(path, space)
     X, Y = rows.matrices(n_features, len(space))
     return Dataset(Y, space, X=X, name=Path(path).name.split(".")[0])
 
@@ -44,14 +52,9 @@ def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[
 
 
 def _header(line: bytes, path: str | Path) -> tuple[int, int, int]:
-    fields = line.removeprefix(_BOM).split()
-    if len(fields) != 3 or not all(field.isdigit() for field in fields):
-        text = line[:40].decode(errors="replace").strip()
-        raise DataError(
-            f"{path}:1: expected a header of three integers (documents, features, labels), but found {text!r}; "
-            "write it in the first line (.txt is the format of the Extreme Classification Repository)"
-        )
-    n, n_features, n_labels = map(int, fields)
+    names = ("documents", "features", "labels")
+    remedy = "write it in the first line (.txt is the format of the Extreme Classification Repository)"
+    n, n_features, n_labels = header_numbers(line, path, names, remedy)
     if n == 0:
         raise DataError(f"{path}:1: expected at least one document, but the header says 0; give another file")
     if max(n_features, n_labels) > MAX_COLUMNS:
@@ -63,7 +66,7 @@ def _header(line: bytes, path: str | Path) -> tuple[int, int, int]:
 
 
 def _known_labels(path: str | Path, n_labels: int, given: LabelSpace | None) -> LabelSpace | None:
-    space = labels_beside(path) if given is None else given
+    space = labels_of_file(path) if given is None else given
     if space is not None and len(space) < n_labels:
         source = "its labels file has" if given is None else "the label space has"
         raise DataError(
@@ -75,18 +78,13 @@ def _known_labels(path: str | Path, n_labels: int, given: LabelSpace | None) -> 
 
 def write(path: str | Path, dataset: Dataset) -> None:
     """Write the features and labels of a data set; every float32 reads back to the same value."""
-    if dataset.X is None:
-        raise DataError(
-            f"{path} must have features, but the data set has texts only; write .jsonl, .csv or .parquet, "
-            "or compute features first"
-        )
-    Y = dataset.Y
+    X, Y = features_of(dataset, path), dataset.Y
     if (Y.data == 0).any():
         Y = Y.copy()
         Y.eliminate_zeros()
     with writing(path) as file:
-        file.write(f"{len(dataset)} {dataset.X.shape[1]} {len(dataset.labels)}\n".encode())
-        for block in format_rows(dataset.X, Y):
+        file.write(f"{len(dataset)} {X.shape[1]} {len(dataset.labels)}\n".encode())
+        for block in format_rows(X, Y):
             file.write(block)
 
 

@@ -22,7 +22,7 @@ from labelspace.data.archives import is_data_file, without_compression
 from labelspace.data.files import UTF_8, lines, writing_text
 from labelspace.data.formats.base import MatrixFormat
 from labelspace.data.formats.pair_rows import pair_lines, read_pairs, write_pairs
-from labelspace.data.label_files import hierarchy_beside
+from labelspace.data.label_files import with_hierarchy
 from labelspace.data.label_matrix import check_rows, distinct_names, in_label_space, label_ones
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import MAX_LABEL_ID, Location, Record, checked_id, is_numbered, parse_object
@@ -61,7 +61,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
     if unread is not None and options is not None:
         options.say(f"{path}: texts; the features in {unread.name} are not read, unless {path.name} is moved away")
     if x_path is None and text_path is None:
-        raise DataError(f"{path} must have texts or features beside it, but has neither; add {split}.json.gz")
+        raise DataError(f"{path} must have texts or features next to it, but has neither; add {split}.json.gz")
     encoding = (options or ReadOptions()).encoding or UTF_8
     texts = None if text_path is None else _read_texts(text_path, encoding, with_labels=y_path is None)
     X = None if x_path is None else read_pairs(x_path)
@@ -75,7 +75,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
     Y, space = in_label_space(Y, own, labels, y_path or text_path or path)
     if filtered is not None:
         filtered, space = in_label_space(filtered, own, space, path)
-    space = hierarchy_beside(path, space)
+    space = with_hierarchy(path, space)
     for matrix in (Y, filtered):
         if matrix is not None:
             matrix.resize(matrix.shape[0], len(space))

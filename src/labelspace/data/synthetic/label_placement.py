@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from labelspace.data.synthetic.shapes import Shape
 from labelspace.types import Csr, Floats, Ints, Longs
 
-OVERLAP = 3  # the arc of a label spans so many times its documents; the others there have labels of other arcs
+OVERLAP = 3  # arc of a label over the span of its documents: larger arcs make more labels occur together
 STRAY = 0.1  # share of occurrences that lie anywhere
 _LARGEST_MEANS, _LARGEST_SHARE = 25, 0.25  # of the largest label at least, else a small fraction would have no tail
 _STEPS = 50  # of the bisection of the exponent

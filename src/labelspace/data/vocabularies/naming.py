@@ -98,7 +98,7 @@ class Naming:
             Note("unnamed", self.counts["unnamed"], "concepts without any name, named by the end of their URI"),
             Note("quoted", self.counts["quoted"], "names that start with '#', put in quotes"),
             Note("synonyms_left_out", left_out, f"synonyms in languages other than {shown}, left out"),
-            Note("several_notations", several, "concepts with several notations, of which the first is kept"),
+            Note("several_notations", several, "concepts with several notations; the first is kept"),
         ]
 
 

@@ -37,7 +37,7 @@ def read_rdf(path: str | Path, kind: str, add: AddStatement) -> None:
             f"it to N-Triples (.nt), which is read line by line, or {MAX_RDF_BYTES.raise_it}"
         )
     graph = rdflib.Graph(store=_sink(add), bind_namespaces="none")
-    base = f"file:///{Path(path).name}"  # of relative IRIs; the folder is left out, since it is another one elsewhere
+    base = f"file:///{Path(path).name}"  # of relative IRIs; without the folder, which differs elsewhere
     try:
         with _literals_as_written(rdflib):
             if kind == "json-ld":
@@ -135,7 +135,7 @@ def _contexts(document: Any) -> Iterator[Any]:  # noqa: ANN401 - any JSON
 
 
 Triple = tuple[str, str, str, str | None]
-"""Subject, property, object and language, which is '' for a literal without one and None for what is no literal."""
+"""Subject, property, object and language, which is '' for a literal without one and None for other nodes."""
 _LINE = re.compile(
     r"""[ \t]*(?:<([^<>"\s]*)>|(_:[^\s<>"]+))      # 1, 2: subject, an IRI or a blank node
         [ \t]*<([^<>"\s]*)>                        # 3: property

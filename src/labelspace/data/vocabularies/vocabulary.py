@@ -64,7 +64,7 @@ class Vocabulary:
 
     uris: Sequence[str | None]
     names: Texts  # preferred ones
-    other_names: Texts  # rdfs:label, where there is no preferred name in a language
+    other_names: Texts  # rdfs:label, used if a language has no preferred name
     synonyms: Texts
     hidden: Texts
     notations: Texts
