@@ -1,4 +1,4 @@
-"""Formats with one document per line: plain text, and what all of them share; and checks that a data set fits a format."""
+"""Formats with one document per line: plain text, and what the others share; checks that a data set fits a format."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
