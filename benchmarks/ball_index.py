@@ -30,7 +30,7 @@ from labelspace.index.choice import recall
 from labelspace.index.poincare import MAX_EXACT_SIZE
 from labelspace.kernels.threads import n_threads
 from labelspace.models.poincare import Poincare
-from labelspace.models.poincare.network import embed_documents
+from labelspace.models.poincare.training import embed_documents
 from labelspace.types import Floats, TopK
 
 N_TIMED = 100  # queries timed one by one

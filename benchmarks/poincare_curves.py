@@ -18,7 +18,7 @@ from splits import Split, read
 
 from labelspace.cli.options import parse_settings
 from labelspace.models.poincare.model import Poincare
-from labelspace.models.poincare.network import LEARNING_RATES
+from labelspace.models.poincare.training import LEARNING_RATES
 
 PAPER: dict[str, Any] = {"projection": "clip", "similarity_weight": 0.0, "input_dropout": 0.0}
 FORMS: dict[str, dict[str, Any]] = {

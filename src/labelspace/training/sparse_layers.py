@@ -15,10 +15,17 @@ ROW_BLOCK = 64  # documents per task
 PRODUCT_BLOCK = 256  # rows per task of a product
 FEATURE_BLOCK = 2048  # features per task
 INIT_STD = 0.1  # of the initial embeddings
+MANY_DOCUMENTS = 30_000  # above, less input dropout is needed: there is less to overfit
+INPUT_DROPOUT = (0.2, 0.1)  # up to ``MANY_DOCUMENTS``, and above
 
 NO_FEATURES: Ints = np.zeros(0, np.int32)
 
 Batch = tuple[Floats, Ints, Ints]  # the parts of a csr matrix
+
+
+def default_input_dropout(n_documents: int) -> float:
+    """Return the input dropout for a number of training documents, where none is given."""
+    return INPUT_DROPOUT[n_documents > MANY_DOCUMENTS]
 
 
 def batch_rows(X: Csr, rows: Ints, dropout: float, rng: np.random.Generator) -> Batch:

@@ -73,7 +73,7 @@ def test_the_number_of_labels_decides_whether_all_are_trained_on(small, monkeypa
 
 def test_the_number_of_documents_decides_input_dropout(small, monkeypatch):
     assert training_data(Glas(), small.X, small.Y).input_dropout == 0.2
-    monkeypatch.setattr(training, "MANY_DOCUMENTS", 259)
+    monkeypatch.setattr("labelspace.training.sparse_layers.MANY_DOCUMENTS", 259)
     assert training_data(Glas(), small.X, small.Y).input_dropout == 0.1
     assert training_data(Glas(input_dropout=0.3), small.X, small.Y).input_dropout == 0.3
 

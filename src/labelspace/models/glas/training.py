@@ -18,7 +18,7 @@ from labelspace.models.glas.network import Net
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import Curve, batch_schedule, epoch_batches, run_epochs
 from labelspace.training.losses import MAX_UNSAMPLED_LABELS, SampledLabels, sample_labels, seen_labels
-from labelspace.training.sparse_layers import batch_rows
+from labelspace.training.sparse_layers import batch_rows, default_input_dropout
 from labelspace.types import Csr, Floats, Ints, Longs, Progress
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 ENOUGH_STEPS = 300  # batches that suffice to learn
 EPOCH_BOUNDS = (8, 12)  # of the number of epochs, where it is chosen
-MANY_DOCUMENTS = 30_000  # above, less input dropout is needed: there is less to overfit
-INPUT_DROPOUT = (0.2, 0.1)  # up to so many documents, and above
 SCALE = 20.0  # s at first, of cross-entropies: inner products of unit vectors alone could not give probabilities near 1
 SCALE_LEARNING_RATE = 0.01  # of log s, by Adam
 CURVE_DOCUMENTS = 2_000  # training documents by which the curve is measured
@@ -57,7 +55,7 @@ class TrainingData:
         if all_labels is None:
             all_labels = len(seen) <= MAX_UNSAMPLED_LABELS
         if input_dropout is None:
-            input_dropout = INPUT_DROPOUT[X.shape[0] > MANY_DOCUMENTS]
+            input_dropout = default_input_dropout(X.shape[0])
         labels = np.arange(Y.shape[1], dtype=np.int32) if all_labels else seen
         U = similarity(Y, params.similarity) if params.regularizer in USE_SIMILARITIES else None
         schedule = batch_schedule(X.shape[0], params.batch_size, params.epochs, ENOUGH_STEPS, EPOCH_BOUNDS)

@@ -68,13 +68,18 @@ from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
 from labelspace.models.poincare.explanations import VoteEvidence
 from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBall, Sphere
-from labelspace.models.poincare.network import LEARNING_RATES, embed_documents
-from labelspace.models.poincare.training import TrainingData, split_documents, train_learner
+from labelspace.models.poincare.training import (
+    LEARNING_RATES,
+    TrainingData,
+    embed_documents,
+    split_documents,
+    train_learner,
+)
 from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_weights, rank_by_votes, vote_weight_grid
 from labelspace.training.epochs import VALIDATION_K
 from labelspace.types import Bools, Csr, Floats, Ints, Progress, TopK
 
-NEAREST_LABELS = 100  # that vote
+NEAREST_LABELS = 100  # that vote; the votes of farther labels are near 0
 
 
 class Poincare(Model):
@@ -213,7 +218,7 @@ class Poincare(Model):
     report_: dict[str, Any] = learned(plain(mapping(anything())))
 
     def check_state(self) -> None:
-        """The indexes hold points of the documents and of the labels."""
+        """Check that the indexes contain points of the documents and of the labels."""
         must(len(self.theta_) > 0, "learners")
         n_documents, geometry = self.Y_.shape[0], self.manifold.geometry
         for points, n in ((self.document_indexes_, n_documents), (self.label_indexes_, self.n_labels_)):
@@ -231,7 +236,7 @@ class Poincare(Model):
         return Euclidean() if self.geometry == "euclidean" else Sphere()
 
     def scaled(self, X: Csr) -> Csr:
-        """The documents as they are trained on."""
+        """Return the documents as they are trained on."""
         return normalize_rows(X) if self.normalize else X
 
     def check_params(self) -> None:
@@ -250,9 +255,11 @@ class Poincare(Model):
         total = self.n_estimators * data.epochs * data.n_batches
         with threadpool_limits(1, user_api="blas"):
             learners = context.train_learners(  # steps 2 to 7
-                train_learner, (data, self), self.n_estimators,
+                train_learner,
+                (data, self),
+                self.n_estimators,
                 lambda done: context.progress("batches", min(done, total), total),
-            )  # fmt: skip
+            )
         self.Y_ = Y.copy()  # the caller may change theirs
         thetas, scales, label_points, validation_scores = zip(*learners, strict=True)
         self.theta_, self.theta_scales_ = np.stack(thetas), np.stack(scales)
@@ -272,11 +279,11 @@ class Poincare(Model):
         self.report_ = self._training_report(validation_scores)
 
     def _embed(self, X: Csr, number: int) -> Floats:
-        """The points of documents, scaled as in training, by one learner. Shape (n, embedding_dim)."""
+        """Return the points of documents, scaled as in training, by one learner. Shape (n, embedding_dim)."""
         return embed_documents(X, self.theta_[number], self.theta_scales_[number], self.manifold)
 
     def _choose_vote_weights(self, held_out: tuple[Csr, Csr] | None, progress: Progress) -> VoteWeights:
-        """The weights as given, or the best ones on held-out documents; the defaults where there are none."""
+        """Return the weights as given, or the best on held-out documents, if any, or the defaults."""
         grid = vote_weight_grid(self)
         if held_out is None or len(grid) == 1:
             return grid[0]
@@ -285,7 +292,7 @@ class Poincare(Model):
         return best_vote_weights(grid, lambda weights: self._rank(neighbors, weights, k), held_out[1], progress)
 
     def _nearest(self, X: Csr, n_neighbors: int, k: int) -> list[Neighbors]:
-        """The nearest documents and labels by each learner, as far as the route uses them."""
+        """Return the nearest documents and labels by each learner, as far as the route uses them."""
         neighbors = []
         for number, (documents, labels) in enumerate(zip(self.document_indexes_, self.label_indexes_, strict=True)):
             points = self._embed(X, number)
@@ -307,14 +314,14 @@ class Poincare(Model):
         return self._rank(neighbors, self.vote_weights_, k)
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
-        """Why these labels have their scores: the documents that voted, and the words that bring these near."""
+        """Explain the scores of some labels by the documents that voted, and by the words that bring them near."""
         X = self.scaled(X)
         neighbors = self._nearest(X, self.vote_weights_.n_neighbors, NEAREST_LABELS)
         votes = VoteEvidence(self, X, neighbors, self.view.name)
         return [votes.evidence(label) for label in labels.tolist()]
 
     def label_points(self) -> Floats:
-        """The label points in the ball by the first learner; NaN for a label without training documents."""
+        """Return the label points in the ball by the first learner; NaN for a label without training documents."""
         self.check_fitted()
         for key, needed in (("geometry", "poincare"), ("loss", "labels")):
             if getattr(self, key) != needed:
@@ -341,12 +348,12 @@ class Poincare(Model):
         }
 
     def report(self) -> dict[str, Any]:
-        """Spearman's correlation of label norms with label frequencies, mean norms, scores by epoch, vote weights."""
+        """Return Spearman's correlation of label norms with frequencies, mean norms, scores by epoch, vote weights."""
         self.check_fitted()
         n_neighbors, sharpness, label_weight = self.vote_weights_
         return {**self.report_, "neighbors": n_neighbors, "sharpness": sharpness, "label_weight": label_weight}
 
 
 def _mean_norm(labels: index.PointIndex) -> float | None:
-    """The mean norm of label points; None where there are none."""
+    """Return the mean norm of label points; None without any."""
     return round(float(np.linalg.norm(labels.points, axis=1).mean()), 4) if len(labels) else None

@@ -1,4 +1,4 @@
-"""The training of one learner: held-out documents, batch size and epochs, the steps of a batch, early stopping."""
+"""The training of one learner, a document map and label points: its data, the steps of a batch, early stopping."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ import scipy.sparse as sp
 
 from labelspace import index
 from labelspace.kernels.quantize import Int8s, quantize_int8
+from labelspace.kernels.sparse_layers import embed_rows
+from labelspace.kernels.threads import run_blocks
 from labelspace.labels.document_neighbors import label_neighbors
 from labelspace.models.fit_context import FitContext
-from labelspace.models.poincare.losses import label_loss_gradients, pair_loss_gradients, similarity_loss_gradient
-from labelspace.models.poincare.network import Net
-from labelspace.models.poincare.pairs import SampledPairs, sample_pairs
+from labelspace.models.poincare.geometry import Manifold
+from labelspace.models.poincare.losses import (
+    SampledPairs,
+    label_loss_gradients,
+    pair_loss_gradients,
+    sample_pairs,
+    similarity_loss_gradient,
+)
 from labelspace.models.poincare.voting import rank_by_votes, vote_weight_grid
 from labelspace.training.epochs import (
     VALIDATION_K,
@@ -27,7 +34,8 @@ from labelspace.training.epochs import (
     too_few_to_stop_by,
 )
 from labelspace.training.losses import MAX_UNSAMPLED_LABELS, SampledLabels, sample_labels, seen_labels
-from labelspace.training.sparse_layers import batch_rows
+from labelspace.training.optimizers import RowAdagrad, RowAdam, RowOptimizer, RowSgd
+from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows, default_input_dropout
 from labelspace.types import Csr, Floats, Ints, TopK
 
 if TYPE_CHECKING:
@@ -35,8 +43,9 @@ if TYPE_CHECKING:
 
 STEPS = 600  # batches that suffice to learn
 EPOCHS = (8, 20)  # fewest and most, where their number is not given
-MANY_DOCUMENTS = 30_000  # above, there is less overfitting, and less dropout is needed
-INPUT_DROPOUT = (0.2, 0.1)  # up to that many documents, and above
+LEARNING_RATES = {"adagrad": (0.2, 0.03), "adam": (0.01, 0.001), "sgd": (1.0, 10.0)}  # of label points, and of theta
+LABEL_SCALE = 1e-3  # standard deviation of label points at the start
+ROW_BLOCK = 64  # documents per task
 
 Learner = tuple[Int8s, Floats, Floats, list[float]]
 """Theta in 8 bits, its scales, the points of the labels with a document, and the validation score of each epoch."""
@@ -45,7 +54,7 @@ Learner = tuple[Int8s, Floats, Floats, list[float]]
 def split_documents(X: Csr, Y: Csr, params: Poincare, context: FitContext) -> tuple[Ints, tuple[Csr, Csr] | None, Ints]:
     """Hold out some documents for early stopping and vote weights, unless validation documents are given.
 
-    Returns the rows to train on, the held-out documents and their labels, and their rows (none, if they are given).
+    Return the rows to train on, the held-out documents with their labels, and their rows (none, if they are given).
     """
     all_rows, no_rows = np.arange(X.shape[0], dtype=np.int32), np.zeros(0, np.int32)
     if context.validation is not None:
@@ -66,7 +75,7 @@ def split_documents(X: Csr, Y: Csr, params: Poincare, context: FitContext) -> tu
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Documents to train on, and how; the columns of Y are the labels with a document."""
+    """The documents to train on, and their batches; the columns of Y are the labels with a document."""
 
     X: Csr
     Y: Csr
@@ -88,18 +97,97 @@ class TrainingData:
         schedule = batch_schedule(n, params.batch_size, params.epochs, STEPS, EPOCHS)
         few = len(label_ids) <= MAX_UNSAMPLED_LABELS and params.negatives == "shared"
         all_labels = few if params.all_labels is None else params.all_labels
-        dropout = INPUT_DROPOUT[n > MANY_DOCUMENTS] if params.input_dropout is None else params.input_dropout
+        dropout = default_input_dropout(n) if params.input_dropout is None else params.input_dropout
         graph = None if params.loss == "labels" else label_neighbors(Y, params.n_label_neighbors)
         return cls(X, Y[:, label_ids], held_out, label_ids, columns, *schedule, all_labels, dropout, graph)
 
     @property
     def n_batches(self) -> int:
-        """Batches per epoch."""
+        """The number of batches per epoch."""
         return len(range(0, self.X.shape[0], self.batch_size))
 
 
+class Net:
+    """Theta (n_features, dimension) and the label points (n_labels, dimension) on a manifold, with their optimizers."""
+
+    def __init__(self, params: Poincare, theta: SparseLayer, label_points: Floats) -> None:
+        self.manifold, self.theta, self.label_points = params.manifold, theta, label_points
+        label_rate, theta_rate = LEARNING_RATES[params.optimizer]
+        self.learning_rate = label_rate if params.learning_rate is None else params.learning_rate
+        self.theta_learning_rate = theta_rate if params.feature_learning_rate is None else params.feature_learning_rate
+        self.label_optimizer = create_optimizer(params.optimizer, label_points)
+        self.theta_optimizer = None  # the layer has an Adagrad inside
+        if params.optimizer != "adagrad":
+            self.theta_optimizer = create_optimizer(params.optimizer, theta.vectors)
+        self.zeros = np.zeros(label_points.shape[1], np.float32)
+
+    @classmethod
+    def random(cls, params: Poincare, X: Csr, n_labels: int, rng: np.random.Generator) -> Net:
+        """Draw theta and label points near the origin; the row of theta is 0 for a feature without documents."""
+        theta = SparseLayer.random(X, params.embedding_dim, rng, init_std=params.init_std)
+        label_points = rng.standard_normal((n_labels, params.embedding_dim), np.float32) * np.float32(LABEL_SCALE)
+        return cls(
+            params, theta, label_points if params.geometry != "cosine" else params.manifold.project(label_points)
+        )
+
+    def document_vectors(self, batch: Batch) -> Floats:
+        """Return the vectors r = theta'x of documents. Shape (batch, dimension)."""
+        return self.theta.embed(batch, self.zeros)
+
+    def embed(self, X: Csr) -> Floats:
+        """Return the points of documents. Shape (n, dimension)."""
+        return self.manifold.project(self.document_vectors((X.data, X.indices, X.indptr)))
+
+    def sampled_points(self, sampled: SampledLabels | SampledPairs) -> Floats:
+        """Return the points of the sampled labels. Shape (n, dimension)."""
+        return self.label_points if sampled.covers_all else self.label_points[sampled.ids]
+
+    def update_labels(self, sampled: SampledLabels | SampledPairs, gradient: Floats, lr_decay: float) -> None:
+        """Move the points of the sampled labels on their Euclidean gradient."""
+        points, learning_rate = self.sampled_points(sampled), self.learning_rate * lr_decay
+        updated = self.manifold.riemannian_step(points, gradient, self.label_optimizer, sampled.ids, learning_rate)
+        if sampled.covers_all:
+            self.label_points = updated
+        else:
+            self.label_points[sampled.ids] = updated
+
+    def update_theta(self, batch: Batch, gradient: Floats, lr_decay: float) -> None:
+        """Move theta on the gradient (batch, dimension) by r."""
+        learning_rate = self.theta_learning_rate * lr_decay
+        if self.theta_optimizer is None:
+            self.theta.backward(batch, gradient, learning_rate)
+            return
+        features, rows = self.theta.gradients(batch, gradient)
+        self.theta.vectors[features] += self.theta_optimizer.updates(features, rows, learning_rate)
+
+    def validation_score(self, X: Csr, Y: Csr) -> float:
+        """Return the R-precision of the nearest labels."""
+        ids, geometry = np.arange(len(self.label_points)), self.manifold.geometry
+        labels = index.PointIndex(self.label_points, ids, geometry, recall_target=None)
+        return r_precision(labels.search(self.embed(X), VALIDATION_K), Y)
+
+
+def create_optimizer(name: str, table: Floats) -> RowOptimizer:
+    """Return the optimizer of this name for the rows of a table."""
+    if name == "sgd":
+        return RowSgd()
+    return RowAdagrad(len(table)) if name == "adagrad" else RowAdam(*table.shape)
+
+
+def embed_documents(X: Csr, theta: Int8s, scales: Floats, manifold: Manifold) -> Floats:
+    """Return the points of documents by a quantized theta; each depends on its row only. Shape (n, dimension)."""
+    out, zeros = np.empty((X.shape[0], theta.shape[1]), np.float32), np.zeros(theta.shape[1], np.float32)
+
+    def embed(start: int, stop: int) -> None:
+        embed_rows(X.data, X.indices, X.indptr, start, stop, theta, scales, zeros, out)
+        out[start:stop] = manifold.project(out[start:stop])
+
+    run_blocks(embed, len(out), ROW_BLOCK)
+    return out
+
+
 def train_learner(data: TrainingData, params: Poincare, number: int, tick: Callable[[int], None]) -> Learner:
-    """Train one learner; its random numbers depend on the seed and its number alone."""
+    """Train one learner; its random numbers depend on the seed and its number only."""
     rng = np.random.default_rng([params.random_state, number])
     net = Net.random(params, data.X, len(data.label_ids) if data.graph is None else 0, rng)  # step 2
     schedule = params.schedule or ("linear" if params.optimizer == "adagrad" else "constant")
@@ -122,7 +210,7 @@ def train_learner(data: TrainingData, params: Poincare, number: int, tick: Calla
 
 
 def vote_score(net: Net, data: TrainingData, params: Poincare) -> float:
-    """R-precision of the votes of the nearest training documents, with the first of the weights that will be tried."""
+    """Return the R-precision of the votes of the nearest training documents, with the first weights of the grid."""
     assert data.held_out is not None
     X, truth = data.held_out
     weights, rows = vote_weight_grid(params)[0], np.arange(data.X.shape[0], dtype=np.int32)
@@ -136,7 +224,7 @@ def vote_score(net: Net, data: TrainingData, params: Poincare) -> float:
 def train_batch(
     net: Net, data: TrainingData, params: Poincare, rows: Ints, lr_decay: float, rng: np.random.Generator
 ) -> None:
-    """Steps 3 to 7 for the documents of one batch; ``lr_decay`` is the factor of the learning rates."""
+    """Update on the documents of one batch (steps 3 to 7); ``lr_decay`` is the factor of the learning rates."""
     if data.graph is not None:
         train_on_neighbors(net, data, data.graph, params, rows, lr_decay, rng)
         return
@@ -167,7 +255,7 @@ def train_batch(
 def train_on_neighbors(
     net: Net, data: TrainingData, graph: Csr, params: Poincare, rows: Ints, lr_decay: float, rng: np.random.Generator
 ) -> None:
-    """The same with loss=neighbors: the targets are documents, which are embedded and moved as those of the batch."""
+    """Update on one batch with loss=neighbors: targets are documents, which are embedded and moved like the batch."""
     true = graph[rows]
     itself = sp.csr_matrix((np.ones(len(rows), np.float32), rows, np.arange(len(rows) + 1)), shape=true.shape)
     pairs = sample_pairs(true, true + itself, params.n_negatives, rng)  # step 4

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 N_NEIGHBORS = (40, 10, 20, 80)  # tried, the default first
 SHARPNESS = (4.0, 0.0, 2.0, 8.0, 16.0)
 LABEL_WEIGHTS = (1.0, 0.0, 0.1, 0.3, 3.0)
-LABEL_SHARPNESS = 0.25  # times alpha: the sharpness of the votes of labels
+LABEL_SHARPNESS = 0.25  # times alpha: the sharpness of the votes of labels; with alpha itself only the nearest count
 MIN_SUM = np.float32(1e-30)  # avoids a division by 0
 
 
 class VoteWeights(NamedTuple):
-    """How many documents vote, and the weights of votes."""
+    """The number of documents that vote, and the weights of votes."""
 
     n_neighbors: Annotated[int, plain(integer(1))]
     sharpness: Annotated[float, plain(real(at_least=0))]
@@ -36,21 +36,21 @@ Neighbors = tuple[TopK, TopK]
 
 
 def vote_weight_grid(params: Poincare) -> list[VoteWeights]:
-    """The weights to try, the default first: parameters that are given, or that the route does not use, are fixed."""
+    """Return the weights to try, the default first: parameters that are given, or unused by the route, are fixed."""
     given = (params.n_neighbors, params.sharpness, params.label_weight)
     defaults = (N_NEIGHBORS, SHARPNESS, LABEL_WEIGHTS)
     tried = [values if fixed is None else (fixed,) for fixed, values in zip(given, defaults, strict=True)]
     if params.route == "vote":
         tried[2] = tried[2][:1]
     elif params.route == "labels":
-        tried[:2] = tried[0][:1], tried[1][:1]
+        tried = [tried[0][:1], tried[1][:1], tried[2]]
     return [VoteWeights(int(m), float(s), float(w)) for m, s, w in product(*tried)]
 
 
 def best_vote_weights(
     grid: Sequence[VoteWeights], rank: Callable[[VoteWeights], TopK], truth: Csr, progress: Progress
 ) -> VoteWeights:
-    """The weights whose ranking has the highest DCG on documents with these true labels."""
+    """Return the weights whose ranking has the highest DCG on documents with these true labels."""
     gains = []
     for weights in grid:
         gains.append(total_dcg(rank(weights), truth))
@@ -59,7 +59,7 @@ def best_vote_weights(
 
 
 def rank_by_votes(neighbors: list[Neighbors], weights: VoteWeights, route: str, alpha: float, Y: Csr, k: int) -> TopK:
-    """The k labels with the most votes, the mean over learners; Y has the labels of the training documents.
+    """Return the k labels with the most votes, the mean over learners; Y has the labels of the training documents.
 
     Of each learner's votes, the documents have a share of 1 / (1 + label_weight), and the labels the rest.
     """
@@ -78,12 +78,12 @@ def rank_by_votes(neighbors: list[Neighbors], weights: VoteWeights, route: str, 
 
 
 def label_share(route: str, weights: VoteWeights) -> float:
-    """The share of the votes that labels have; the nearest documents have the rest."""
+    """Return the share of the votes that labels have; the nearest documents have the rest."""
     return {"vote": 0.0, "labels": 1.0, "both": weights.label_weight / (1 + weights.label_weight)}[route]
 
 
 def distance_weights(scores: Floats, sharpness: float) -> Floats:
-    """exp(-sharpness d) relative to the nearest, for scores -d (n, m), best first; 0 for padding (-inf)."""
+    """Return exp(-sharpness d) relative to the nearest, for scores -d (n, m), best first; 0 for padding (-inf)."""
     if not scores.shape[1]:
         return scores
     best = np.where(np.isfinite(scores[:, :1]), scores[:, :1], np.float32(0))
