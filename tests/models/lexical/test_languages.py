@@ -8,7 +8,7 @@ import pytest
 import labelspace
 from labelspace.errors import ParameterError
 from labelspace.models.lexical.model import Lexical
-from labelspace.models.lexical.word_stems import WordStems
+from labelspace.models.lexical.phrases import WordStems
 from labelspace.store.model_folder import sealed
 from labelspace.tagger import Tagger
 from labelspace.types import LabelSpace

@@ -27,8 +27,7 @@ from labelspace.models.lexical.kernels import (
     stem_stop,
     topk_matches,
 )
-from labelspace.models.lexical.phrases import MAX_LABELS_PER_PHRASE, index_phrases, phrases_of
-from labelspace.models.lexical.word_stems import WordStems
+from labelspace.models.lexical.phrases import MAX_LABELS_PER_PHRASE, WordStems, index_phrases, phrases_of
 from labelspace.types import LabelSpace
 
 ENDINGS = [
@@ -165,9 +164,14 @@ def test_buckets_equal_those_of_the_plain_twin(names, texts):
         for label in range(len(labels)):
             by_bucket, by_label = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((len(labels), N_LEVELS, 3), np.int64)
             count_matches(
-                *found, np.array([label], np.int32), np.array([0, 1]), is_true, np.full(N_BUCKETS, PROBABILITY_SCALE),
-                by_bucket, by_label,
-            )  # fmt: skip
+                *found,
+                np.array([label], np.int32),
+                np.array([0, 1]),
+                is_true,
+                np.full(N_BUCKETS, PROBABILITY_SCALE),
+                by_bucket,
+                by_label,
+            )
             assert not is_true.any()
             correct = np.flatnonzero(by_bucket[:, 1]).tolist()
             if label in full:

@@ -1,13 +1,13 @@
-"""Match label phrases in documents: light stems, a trie of phrases, and words that phrase and document share.
+"""Kernels of the lexical method: light stems, a trie of phrases, and words that a phrase shares with a document.
 
-The nodes of the trie are numbered from the root, 0, level by level, and in a level by parent and word: edge e leads to
-node e + 1, and the edges from node n are children[n] to children[n + 1], in the order of their words. A word is the id
-of a stem, -1 if it is in no phrase. A form is a word without its plural ending, in documents its hash: phrases match by
-stems, and exactly by forms.
+The nodes of the trie are numbered from the root, 0, level by level, and within a level by parent and word: edge e leads
+to node e + 1, and the edges from node n are children[n] to children[n + 1], in the order of their words. A word is the
+id of a stem, -1 if the stem is in no phrase. A form is a word without its plural ending, in documents its hash: phrases
+match by stems, and exactly by forms.
 
 The evidence for a label in a document becomes a bucket, a number for one combination of grades. For a full match of a
-phrase: kind, number of words, free or only inside longer phrases, exact or by stems, count, position. Else, for a
-partial match: share of the phrase's weight, last word matched, more than one word, count, position.
+phrase: kind, number of words, free or only inside longer phrases, exact or by stems, count, position. For a partial
+match: share of the phrase's weight, last word matched, more than one word, count, position.
 """
 
 from typing import Annotated, NamedTuple
@@ -31,10 +31,10 @@ N_FULL_BUCKETS, N_PARTIAL_BUCKETS = 576, 256
 N_BUCKETS = N_FULL_BUCKETS + N_PARTIAL_BUCKETS
 N_LEVELS = 5
 MAX_WEIGHT = 100_000  # of a word, so that the weights of a phrase add up in 32 bits
-MIN_SHARE = 0.3  # of a phrase's weight: less is no evidence
+MIN_SHARE = 0.3  # of a phrase's weight: a smaller shared part is no evidence
 PROBABILITY_SCALE = 2**16  # probability 1 as an integer: integer sums do not depend on the order
 
-N_EVIDENCE = 12
+N_EVIDENCE = 12  # columns of evidence
 _LABEL, _KIND, _WORDS, _FREE, _EXACT, _COUNT, _POS, _SHARE, _LAST, _HITS, _PART_COUNT, _PART_POS = range(N_EVIDENCE)
 _S, _E, _Y, _I, _D, _N, _G, _U, _L, _Z, _X, _H, _O = (np.uint8(ord(letter)) for letter in "seyidngulzxho")
 
@@ -47,8 +47,8 @@ class Phrases(NamedTuple):
     edge_words: Annotated[Ids, ids("n_edges", below="n_words")]
     node_ends: Annotated[Ids, offsets("n_nodes", into="n_phrases")]  # number of phrases that end at earlier nodes
     node_phrases: Annotated[Ids, ids("n_phrases", below="n_phrases")]  # phrases by node
-    owners: Annotated[Ids, ids("n_phrases", below="n_labels")]  # the label of each
-    kinds: Annotated[Bytes, array("uint8", "n_phrases", below=3)]  # 0 name, 1 synonym, 2 part of one
+    owners: Annotated[Ids, ids("n_phrases", below="n_labels")]  # the label of each phrase
+    kinds: Annotated[Bytes, array("uint8", "n_phrases", below=3)]  # 0 name, 1 synonym, 2 part of a name or synonym
     ends: Annotated[Ids, offsets("n_phrases", into="length")]  # words up to each phrase
     forms: Annotated[Ids, ids("length", below="n_forms")]  # of the words of all phrases
     form_hashes: Annotated[Offsets, array("int64", "n_forms")]
@@ -60,7 +60,7 @@ class Phrases(NamedTuple):
     weights: Annotated[Ids, array("int32", "n_words", at_least=1, below=MAX_WEIGHT)]
 
     def check_state(self) -> None:
-        """The table has free rows, the trie reaches each node, and a phrase ends at the depth of its words."""
+        """Check that the table has free rows, the trie reaches each node, and phrases end at the depth of their words."""
         must(is_key_table(self.stems, len(self.weights)), "a hash table with a free row")
         depth = _trie_depths(self.children)
         must(len(depth) > 0, "a trie with all nodes below the root")
@@ -84,7 +84,7 @@ class Scratch(NamedTuple):
 
 
 def empty_scratch(phrases: Phrases, n_labels: int) -> Scratch:
-    """New buffers; pages that are never written take no memory."""
+    """Make new buffers; pages that are never written take no memory."""
     n_phrases, n_words = phrases.owners.size, phrases.weights.size
     label_slot, word_slot, shared = (np.zeros(n, np.int32) for n in (n_labels, n_words, n_phrases))
     evidence, tokens = np.empty((n_labels, N_EVIDENCE), np.int32), np.empty((n_words, 3), np.int32)
@@ -93,7 +93,7 @@ def empty_scratch(phrases: Phrases, n_labels: int) -> Scratch:
 
 
 def _trie_depths(children: Ids) -> Ids:
-    """The depth of each node of a trie; empty where not all nodes are below the root."""
+    """Return the depth of each node of a trie; empty if not all nodes are below the root."""
     widths, stop, n_nodes = [1], 1, children.size - 1
     while stop < n_nodes:
         widths.append(int(children[stop]) + 1 - stop)  # the children of a level are the next level
@@ -106,13 +106,13 @@ def _trie_depths(children: Ids) -> Ids:
 
 
 def _end_at_depth(ends: Ids, node_ends: Ids, node_phrases: Ids, depth: Ids) -> bool:
-    """Whether each phrase has as many words as its node is deep."""
+    """Return whether each phrase has as many words as its node is deep."""
     return np.array_equal(np.diff(ends)[node_phrases], np.repeat(depth, np.diff(node_ends)))
 
 
 @part()
 def _undoubled(text: Bytes, start: int, stop: int) -> int:
-    """The end without the second of two equal last letters, as in cutt(ing); l, s and z may be double in a stem."""
+    """Return the end without the second of two equal last letters, as in cutt(ing); l, s and z may be double."""
     last = text[stop - 1]
     double = stop - start > 3 and last == text[stop - 2] and last != _L and last != _S and last != _Z
     return stop - 1 if double else stop
@@ -120,7 +120,7 @@ def _undoubled(text: Bytes, start: int, stop: int) -> int:
 
 @part()
 def form_stop(text: Bytes, start: int, stop: int) -> int:
-    """Where a word ends without its plural ending: s, es, ies, and the y of the singular."""
+    """Return where a word ends without its plural ending: s, es, ies, and the y of the singular."""
     n = stop - start
     if n > 3 and text[stop - 1] == _S:
         before, third = text[stop - 2], text[stop - 3]
@@ -135,7 +135,7 @@ def form_stop(text: Bytes, start: int, stop: int) -> int:
 
 @part()
 def stem_stop(text: Bytes, start: int, stop: int) -> int:
-    """Where the form of a word ends without ing, ed and a final e."""
+    """Return where the form of a word ends without ing, ed and a final e."""
     n, cut = stop - start, 0
     if n > 5 and text[stop - 1] == _G and text[stop - 2] == _N and text[stop - 3] == _I:
         cut = 3
@@ -148,7 +148,7 @@ def stem_stop(text: Bytes, start: int, stop: int) -> int:
 
 @kernel()
 def hash_stems(text: Bytes, starts: Offsets, stops: Offsets, stemmed: bool) -> tuple[Offsets, Offsets]:
-    """The hashes of the stem and of the form of each word; both are of the full word unless ``stemmed``."""
+    """Return the hashes of the stem and of the form of each word; both hash the full word unless ``stemmed``."""
     stems, forms = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
     for t in range(starts.size):
         start, stop = starts[t], stops[t]
@@ -167,7 +167,7 @@ def hash_stems(text: Bytes, starts: Offsets, stops: Offsets, stemmed: bool) -> t
 
 @part()
 def _evidence_row(label: int, label_slot: Ids, evidence: Ids, n: int) -> tuple[int, int]:
-    """The evidence row of a label, a new one if it has none, and the number of rows."""
+    """Return the evidence row of a label, a new one if the label has none, and the number of rows."""
     slot = label_slot[label]
     if slot == 0:
         n += 1
@@ -181,9 +181,10 @@ def _evidence_row(label: int, label_slot: Ids, evidence: Ids, n: int) -> tuple[i
 
 @part()
 def _match_full(words: Ids, forms: Offsets, start: int, end: int, phrases: Phrases, scratch: Scratch) -> int:
-    """Collect the evidence of all phrases in words start..end; returns the number of labels matched."""
+    """Collect the evidence of all phrases in words start..end; return the number of labels matched."""
     children, edge_words, node_ends, ends = phrases.children, phrases.edge_words, phrases.node_ends, phrases.ends
-    path, evidence, n, covered = scratch.path, scratch.evidence, 0, -1
+    path, evidence = scratch.path, scratch.evidence
+    n, covered = 0, -1
     for at in range(start, end):
         node, stop, longest = 0, at, at
         while stop < end and words[stop] >= 0:
@@ -223,7 +224,7 @@ def _match_full(words: Ids, forms: Offsets, start: int, end: int, phrases: Phras
 
 @part()
 def _match_partial(words: Ids, start: int, end: int, phrases: Phrases, scratch: Scratch, n: int) -> int:
-    """Add the evidence of phrases of which some words are in words start..end, in any order."""
+    """Add the evidence of phrases with some words in words start..end, in any order."""
     word_slot, tokens, shared, touched = scratch.word_slot, scratch.tokens, scratch.shared, scratch.touched
     n_tokens, n_touched = 0, 0
     for at in range(start, end):
@@ -261,12 +262,14 @@ def _match_partial(words: Ids, start: int, end: int, phrases: Phrases, scratch: 
 @part()
 def _grade_partial(phrase: int, phrases: Phrases, word_slot: Ids, tokens: Ids, evidence: Ids, row: int) -> None:
     """Use the shared words of a phrase as the evidence, if their share is the largest so far."""
-    weights, weight, hits, heaviest, last = phrases.weights, 0, 0, 0, 0
+    weights = phrases.weights
+    weight, hits, heaviest, last = 0, 0, 0, 0
     for i in range(phrases.ends[phrase], phrases.ends[phrase + 1]):
         word = phrases.form_words[phrases.forms[i]]
         last = word_slot[word]
         if last:
-            weight, hits = weight + weights[word], hits + 1
+            weight += weights[word]
+            hits += 1
             if heaviest == 0 or weights[word] > weights[tokens[heaviest - 1, 0]]:
                 heaviest = last
     share = 1000 * weight // phrases.totals[phrase]
@@ -277,7 +280,7 @@ def _grade_partial(phrase: int, phrases: Phrases, word_slot: Ids, tokens: Ids, e
 
 @part()
 def _bucket(evidence: Ids, row: int) -> tuple[int, int]:
-    """The bucket of an evidence row, and its level, by which statistics per label are kept."""
+    """Return the bucket of an evidence row, and its level, by which statistics per label are kept."""
     full = evidence[row, _COUNT] > 0
     count = evidence[row, _COUNT] if full else evidence[row, _PART_COUNT]
     position = evidence[row, _POS] if full else evidence[row, _PART_POS]
@@ -296,11 +299,13 @@ def _bucket(evidence: Ids, row: int) -> tuple[int, int]:
 
 @kernel()
 def find_matches(words: Ids, forms: Offsets, ends: Offsets, phrases: Phrases, scratch: Scratch) -> tuple[Ids, Offsets]:
-    """The labels of which documents have evidence, from word and form of each token, ``ends`` up to each document's.
+    """Find the labels with evidence in each document, from the word and the form of each token.
 
-    Returns rows of label, bucket and level, by which statistics per label are kept, and the rows up to each document's.
+    ``ends`` are the tokens up to the end of each document. Returns rows of label, bucket and level, by which statistics
+    per label are kept, and the rows up to the end of each document.
     """
-    found, found_ends, size, start = np.empty((64, 3), np.int32), np.empty(ends.size, np.int64), 0, 0
+    found, found_ends = np.empty((64, 3), np.int32), np.empty(ends.size, np.int64)
+    size, start = 0, 0
     for doc in range(ends.size):
         n = _match_full(words, forms, start, ends[doc], phrases, scratch)
         n = _match_partial(words, start, ends[doc], phrases, scratch, n)
@@ -323,15 +328,21 @@ def find_matches(words: Ids, forms: Offsets, ends: Offsets, phrases: Phrases, sc
 
 @kernel()
 def count_matches(
-    found: Ids, ends: Offsets, truth: Ids, truth_ends: Offsets, is_true: Flags, priors: Offsets, by_bucket: Offsets,
+    found: Ids,
+    ends: Offsets,
+    truth: Ids,
+    truth_ends: Offsets,
+    is_true: Flags,
+    priors: Offsets,
+    by_bucket: Offsets,
     by_label: Offsets,
-) -> None:  # fmt: skip
-    """Count matches and correct matches per kind of evidence, from what ``find_matches`` returns.
+) -> None:
+    """Count matches and correct matches per kind of evidence, from the result of ``find_matches``.
 
     ``truth_ends`` (n + 1,) are the true labels up to each document, ``is_true`` (n_labels,) is scratch, all False
     before and after. Adds matches and correct matches to ``by_bucket`` (n_buckets, 2), and also expected correct
-    matches to ``by_label`` (n_labels, n_levels, 3), which may have no rows; these and the expected precisions
-    ``priors`` (n_buckets,) are in units of 1 / PROBABILITY_SCALE.
+    matches to ``by_label`` (n_labels, n_levels, 3), which may have no rows. Expected matches and the expected
+    precisions ``priors`` (n_buckets,) are in units of 1 / PROBABILITY_SCALE.
     """
     row = 0
     for doc in range(ends.size):
@@ -352,7 +363,7 @@ def count_matches(
 
 @kernel()
 def topk_matches(found: Ids, ends: Offsets, log_odds: Floats, shift: Floats, labels: Ids, scores: Floats) -> None:
-    """The top labels of each document into rows of ``labels`` and ``scores``, best first, of ``find_matches``.
+    """Rank the labels that ``find_matches`` found for each document, best first, in rows of ``labels`` and ``scores``.
 
     The score is the sigmoid of the bucket's ``log_odds`` plus the label's ``shift`` at the bucket's level.
     """
@@ -368,5 +379,5 @@ def topk_matches(found: Ids, ends: Offsets, log_odds: Floats, shift: Floats, lab
 
 
 def bucket_grades(bucket: npt.NDArray[np.int64], sizes: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """The grades of each bucket, one column each."""
+    """Return the grades of each bucket, one column each."""
     return np.stack(np.unravel_index(bucket, sizes), axis=1)

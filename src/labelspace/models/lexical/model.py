@@ -3,21 +3,21 @@
 1. Every name, every synonym, and their parts (without brackets, between commas, without a leading code) are phrases of
    stems: lower case, punctuation and hyphens as spaces, endings cut as the language of the texts has it. All go into
    one trie.
-2. One pass over a document finds every phrase in it. Phrases of which only some words occur are found by the rarer of
+2. One pass over a document finds all its phrases. Phrases of which only some words occur are found by the rarer of
    their words. The cost does not depend on the number of labels.
 3. A match is graded: name, synonym or part; number of words; free or inside a longer phrase; exact or by stem; how
    often; how early. Each combination of grades is a bucket (``kernels.py``).
-4. Of each bucket, count over all labels how often it was right in training: its prior probability. Where counts are
-   few it is smoothed by a logistic model of the grades, and that by weights measured on other data.
-5. Of each label, at each of five levels of evidence, count matches and hits, and compare with what the buckets
+4. For each bucket, count over all labels how often it was right in training: its prior probability. If counts are few,
+   the probability is smoothed by a logistic model of the grades, and the model by weights measured on other data.
+5. For each label, at each of five levels of evidence, count matches and hits, and compare them with what the buckets
    predict: the label's log-odds are shifted by the difference. A label that was never matched has no shift.
 6. The score of a label is the probability of its bucket, shifted.
 
 Without training documents, steps 4 and 5 leave the measured weights as they are: zero-shot tagging.
 
 Where we differ from Maui, MLLM and STWFSA, and why: they learn one classifier over all labels from the features of a
-match, so a label whose name misleads stays misjudged. Step 5 corrects each label by its own record, yet a label never
-seen keeps the prior, so new labels are suggested from their names.
+match, so a label whose name misleads stays misjudged. Step 5 corrects each label by its own record, yet a label
+without documents keeps the prior, so new labels are suggested from their names.
 """
 
 import threading
@@ -44,21 +44,19 @@ from labelspace.models.evidence import Evidence, logit
 from labelspace.models.fit_context import FitContext
 from labelspace.models.lexical import kernels as matching
 from labelspace.models.lexical.kernels import N_BUCKETS, N_LEVELS, PROBABILITY_SCALE, Phrases
-from labelspace.models.lexical.phrase_evidence import PhraseEvidence
-from labelspace.models.lexical.phrases import index_phrases
-from labelspace.models.lexical.word_stems import WordStems
+from labelspace.models.lexical.phrases import PhraseEvidence, WordStems, index_phrases
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, Longs, TopK
 
 Weights = npt.NDArray[np.float64]
 
 BUCKET_SAMPLE = 5000  # documents on which buckets are counted
-RIDGE = 3.0  # regularization of the grades' weights towards the measured ones
-BUCKET_PRIOR = 20.0  # documents that the grades' model counts for in a bucket
-NEWTON_STEPS = 20
+RIDGE = 3.0  # regularization of the grades' weights towards the measured weights
+BUCKET_PRIOR = 20.0  # documents for which the model of the grades counts in a bucket
+NEWTON_STEPS = 20  # of the model of the grades, each at most 1 long per weight
 
 # Weights of one logistic model over the training documents of CookingSE, EURLEX57K, WordNetHyper and YSO-Finna-EN, each
-# set with a base of its own and the same say; the base here is the mean of theirs (docs/methods/lexical.md).
+# set with its own base and the same weight in sum; the base here is the mean of those (docs/methods/lexical.md).
 WHOLE_WEIGHTS = np.array(
     [
         *(-2.7,),  # base
@@ -74,7 +72,7 @@ SOME_WEIGHTS = np.array(
     [
         *(-4.0,),  # base
         *(-2.2, -1.1, 1.0, 2.1),  # share of the phrase's weight up to 0.45, 0.6, 0.8, 1
-        *(0.0, -0.2),  # last word missing, there
+        *(0.0, -0.2),  # last word missing, present
         *(0.3, -0.5),  # one word, more
         *(-0.3, -0.1, 0.2, 0.0),  # as above
         *(0.5, 0.3, 0.0, -0.9),
@@ -83,7 +81,7 @@ SOME_WEIGHTS = np.array(
 
 
 class Lexical(Model):
-    """Tags a text with the labels whose names or synonyms occur in it.
+    """Label names and synonyms that occur in a text.
 
     >>> labels = LabelSpace(["gluten-free", "bread"], [[], ["loaf"]])
     >>> top = Lexical.from_labels(labels).predict_topk(["Two loaves, gluten free"], k=2)
@@ -116,7 +114,7 @@ class Lexical(Model):
 
     @classmethod
     def from_labels(cls, labels: LabelSpace, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
-        """Ready to tag without training documents, from the names and synonyms alone."""
+        """Make a model that tags without training documents, only from names and synonyms."""
         return cls(**params).fit_labels(labels)
 
     def _fit(self, texts: Sequence[str], Y: Csr, context: FitContext) -> None:
@@ -132,7 +130,7 @@ class Lexical(Model):
         self.shift_ = _log_odds_shift(by_label, float(self.prior_strength))  # step 5
 
     def fit_labels(self, labels: LabelSpace) -> Self:
-        """Get ready from the names and synonyms of the labels alone: zero-shot tagging."""
+        """Fit to only the names and synonyms of labels: zero-shot tagging."""
         self.check_params()
         if not len(labels):
             raise DataError("there must be at least one label, but there are 0; give some labels")
@@ -146,7 +144,7 @@ class Lexical(Model):
         return self
 
     def _set_language(self, texts: Sequence[str], labels: LabelSpace) -> None:
-        """That of the texts; by the names of the labels where the texts do not tell it."""
+        """Set the language of the texts, or of the label names if the texts do not tell it."""
         found = language_of(self.language, texts)
         if found.name == UNKNOWN:
             found = language_of(self.language, labels.texts())
@@ -158,24 +156,23 @@ class Lexical(Model):
         return WordStems.of_language(stemming, self.strip_accents)
 
     def report(self) -> dict[str, Any]:
-        """The language, which names and texts are compared by."""
+        """Report the language by which names and texts are compared."""
         self.check_fitted()
         return {"language": Language(self.language_, share=self.language_share_).described(self.language)}
 
     def _count(self, phrases: Phrases, texts: Sequence[str], Y: Csr, expected: Weights, n: int) -> tuple[Longs, Longs]:
-        """Matched and right by bucket, and matched, right and expected by label (n of them) and level."""
+        """Count matches and hits by bucket; and matches, hits and expected hits by label (n of them) and level."""
         rounded = np.round(PROBABILITY_SCALE * expected).astype(np.int64)
-        tallies: dict[int, tuple[Longs, Longs]] = {}  # one per thread: integers add up the same in any order
+        tallies: dict[int, tuple[Longs, Longs]] = {}  # one per thread: integers have the same sum in any order
         truth, truth_ends = Y.indices, Y.indptr.astype(np.int64)
 
         def count(start: int, stop: int) -> None:
             thread = threading.get_ident()
             if thread not in tallies:
                 tallies[thread] = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((n, N_LEVELS, 3), np.int64)
-            matching.count_matches(
-                *self._matches(phrases, texts[start:stop], Y.shape[1]), truth, truth_ends[start : stop + 1],
-                np.zeros(Y.shape[1], np.bool_), rounded, *tallies[thread],
-            )  # fmt: skip
+            found = self._matches(phrases, texts[start:stop], Y.shape[1])
+            is_true = np.zeros(Y.shape[1], np.bool_)
+            matching.count_matches(*found, truth, truth_ends[start : stop + 1], is_true, rounded, *tallies[thread])
 
         map_blocks(count, texts)
         by_bucket, by_label = (sum(parts) for parts in zip(*tallies.values(), strict=True))
@@ -190,7 +187,7 @@ class Lexical(Model):
         return every, among
 
     def _rank(self, texts: Sequence[str], *wanted: tuple[int, Bools | None]) -> list[TopK]:
-        """For each of ``wanted``, a number of labels and which are allowed, the best of them."""
+        """Return the best labels for each of ``wanted``: a number of labels, and which labels are allowed."""
         tops = [TopK.empty(len(texts), k) for k, _ in wanted]
 
         def find(start: int, stop: int) -> None:
@@ -212,7 +209,7 @@ class Lexical(Model):
         return np.diff(ends, prepend=0) > 0
 
     def explain(self, texts: Sequence[str], labels: Ints) -> list[Evidence]:
-        """Why these labels have their scores: the phrases of the text that name them."""
+        """Explain the scores of labels by the phrases of the text that name them."""
         (found, _), words = self._read(self.phrases_, texts, self.n_labels_)
         matched = {label: (bucket, level) for label, bucket, level in found.tolist()}
         located = PhraseEvidence(self.phrases_, texts[0], words)
@@ -228,31 +225,32 @@ class Lexical(Model):
         return evidence
 
     def _baseline(self, label: int) -> float:
-        """The log-odds of the label's frequency; without training documents all labels are alike."""
+        """Return the log-odds of the label's frequency, which is equal for all labels without training documents."""
         known = self.labels_
         if known is None or known.counts is None or not known.n_documents:
             return logit(1 / self.n_labels_)
         return logit(int(known.counts[label]) / known.n_documents)
 
     def _matches(self, phrases: Phrases, texts: Sequence[str], n_labels: int) -> tuple[Ints, Longs]:
-        """Rows of label, bucket and level, and the rows up to the end of each text."""
+        """Return rows of label, bucket and level, and the rows up to the end of each text."""
         return self._read(phrases, texts, n_labels)[0]
 
     def _read(self, phrases: Phrases, texts: Sequence[str], n_labels: int) -> tuple[tuple[Ints, Longs], Ints]:
-        """The matches, and all words of the texts; those of one text are kept, since it may be explained next."""
+        """Return the matches and all words of texts, kept for a single text, since it may be explained next."""
         last = self._last_read
         if last is not None and len(texts) == 1 and last[0] is texts[0] and last[1] is phrases:
             return last[2]
         stems, forms, ends = self._word_stems.read(texts)
-        words, scratch = lookup_keys(phrases.stems, stems), matching.empty_scratch(phrases, n_labels)
-        found = matching.find_matches(words, forms, ends, phrases, scratch), words
+        words = lookup_keys(phrases.stems, stems)
+        scratch = matching.empty_scratch(phrases, n_labels)
+        found = (matching.find_matches(words, forms, ends, phrases, scratch), words)
         if len(texts) == 1:
             self._last_read = (texts[0], phrases, found)
         return found
 
 
 def bucket_probabilities(by_bucket: npt.NDArray[np.generic]) -> Weights:
-    """The probability of each bucket (step 4), from how often it was matched and was right. Shape (n_buckets,)."""
+    """Return the probability of each bucket (step 4), from how often it matched and was right. Shape (n_buckets,)."""
     matched, right = np.asarray(by_bucket, np.float64).T
     n = matching.N_FULL_BUCKETS
     full = _smoothed(matched[:n], right[:n], matching.FULL_GRADES, WHOLE_WEIGHTS)
@@ -262,7 +260,7 @@ def bucket_probabilities(by_bucket: npt.NDArray[np.generic]) -> Weights:
 
 
 def _smoothed(matched: Weights, right: Weights, sizes: tuple[int, ...], measured: Weights) -> Weights:
-    """A logistic model of the grades by Newton's method, regularized towards the measured weights."""
+    """Fit a logistic model of the grades by Newton's method, regularized towards the measured weights."""
     A = indicators(sizes)  # (n_buckets, 1 + n_grades)
     w = measured.copy()
     for _ in range(NEWTON_STEPS):
@@ -274,7 +272,7 @@ def _smoothed(matched: Weights, right: Weights, sizes: tuple[int, ...], measured
 
 
 def indicators(sizes: tuple[int, ...]) -> Weights:
-    """A one, and a one for each grade that a bucket has. Shape (n_buckets, 1 + n_grades)."""
+    """Return a one, and a one for each grade that a bucket has. Shape (n_buckets, 1 + n_grades)."""
     table = matching.bucket_grades(np.arange(np.prod(sizes)), sizes)
     return np.hstack([np.ones((len(table), 1)), *(np.eye(size)[table[:, i]] for i, size in enumerate(sizes))])
 
@@ -285,7 +283,7 @@ def _log_odds(p: Weights) -> Weights:
 
 
 def _log_odds_shift(by_label: Longs, prior_strength: float) -> Floats:
-    """By how much each label's log-odds differ from those expected, per level. Shape (n_labels, n_levels)."""
+    """Return how much each label's log-odds differ from those expected, per level. Shape (n_labels, n_levels)."""
     matched, right, summed = np.moveaxis(by_label, -1, 0).astype(np.float64)
     expected = summed / PROBABILITY_SCALE / np.maximum(matched, 1)
     smoothed = (right + prior_strength * expected) / (matched + prior_strength)
