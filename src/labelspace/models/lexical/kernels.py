@@ -60,7 +60,7 @@ class Phrases(NamedTuple):
     weights: Annotated[Ids, array("int32", "n_words", at_least=1, below=MAX_WEIGHT)]
 
     def check_state(self) -> None:
-        """Check that the table has free rows, the trie reaches each node, and phrases end at the depth of their words."""
+        """Check the hash table, that the trie reaches each node, and that phrases end at the depth of their words."""
         must(is_key_table(self.stems, len(self.weights)), "a hash table with a free row")
         depth = _trie_depths(self.children)
         must(len(depth) > 0, "a trie with all nodes below the root")
