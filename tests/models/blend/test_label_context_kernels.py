@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.models.blend.kernels import N_COLUMNS, documents_of_both, fill_context
+from labelspace.models.blend.kernels import N_COLUMNS, CandidateRows, LabelPairs, documents_of_both, fill_context
 from labelspace.models.blend.stacking_model import count_pairs
 
 
@@ -14,7 +14,12 @@ def test_documents_of_both_equal_a_dense_product():
     pairs, dense = count_pairs(Y), (Y.T @ Y).toarray()
     for one in range(12):
         for other in set(range(12)) - {one}:
-            assert documents_of_both(one, other, pairs.partners, pairs.shared, pairs.starts) == dense[one, other]
+            assert documents_of_both(one, other, label_pairs(pairs)) == dense[one, other]
+
+
+def label_pairs(pairs):
+    """Counts as kernels take them."""
+    return LabelPairs(pairs.partners, pairs.shared, pairs.starts, pairs.counts, float(pairs.n_documents[0]))
 
 
 def context_of(label, p, others, other_ps, total, before, after, dense, counts, n):
@@ -34,9 +39,7 @@ def test_context_equals_numpy():
     labels = np.concatenate([rng.choice(12, 6, False), rng.choice(12, 3, False)]).astype(np.int32)
     p, columns = rng.random(9, np.float32), rng.random((9, 7), np.float32)
     best, table = np.full((3, size), -1, np.int32), np.full((3, size, N_COLUMNS), np.nan, np.float32)
-    fill_context(
-        labels, p, columns, ends, 0, 3, pairs.counts, 60.0, pairs.partners, pairs.shared, pairs.starts, best, table
-    )
+    fill_context(CandidateRows(labels, columns, ends), p, 0, 3, label_pairs(pairs), best, table)
     assert (best[1] == -1).all()
     assert best[2, 3] == -1
     for document, (begin, end) in enumerate([(0, 6), (6, 6), (6, 9)]):

@@ -3,6 +3,8 @@ import numpy as np
 from labelspace.models.blend.kernels import (
     COLUMNS_PER_MEMBER,
     SHARED_COLUMNS,
+    CandidateRows,
+    Rankings,
     count_candidates,
     count_further,
     fill_candidate_features,
@@ -48,7 +50,8 @@ def test_candidate_features_equal_the_twin():
         np.empty(ends[-1], np.int32),
         np.empty((ends[-1], 3 * COLUMNS_PER_MEMBER + SHARED_COLUMNS), np.float32),
     )
-    fill_candidate_features(rankings, scores, 0, n, depth, log_counts, ends, labels, table)
+    out = CandidateRows(labels, table, ends)
+    fill_candidate_features(Rankings(rankings, scores), 0, n, depth, log_counts, out)
     for row in range(n):
         expected, features = table_twin(rankings, scores, depth, log_counts, row)
         assert labels[ends[row] : ends[row + 1]].tolist() == expected
@@ -89,13 +92,13 @@ def test_features_of_further_candidates_equal_the_twin():
     lists = [np.sort(rng.permutation(15)[: rng.integers(0, 9)]).astype(np.int32) for _ in range(20)]
     known, known_ends = np.concatenate(lists), np.concatenate([[0], np.cumsum([len(part) for part in lists])])
     counts = np.zeros(4, np.int64)
-    count_further(deep, rows, 0, 4, known, known_ends, counts)
+    listed = CandidateRows(known, np.empty((len(known), 0), np.float32), known_ends)
+    count_further(deep, rows, 0, 4, listed, counts)
     ends = np.concatenate([[0], np.cumsum(counts)])
     width = 3 * COLUMNS_PER_MEMBER + SHARED_COLUMNS
     labels, table = np.empty(ends[-1], np.int32), np.empty((ends[-1], width), np.float32)
-    fill_further_features(
-        rankings, scores, deep, deep_scores, rows, 0, 4, known, known_ends, log_counts, ends, labels, table
-    )
+    predicted, out = Rankings(rankings, scores), CandidateRows(labels, table, ends)
+    fill_further_features(predicted, Rankings(deep, deep_scores), rows, 0, 4, listed, log_counts, out)
     for entry, row in enumerate(rows):
         expected, features = further_twin(rankings, scores, deep, deep_scores, lists[row], log_counts, entry, row)
         assert labels[ends[entry] : ends[entry + 1]].tolist() == expected

@@ -20,7 +20,7 @@ import numpy as np
 
 from labelspace.features import joined
 from labelspace.features.views import TEXT, Views
-from labelspace.models.blend.boosting.kernels import forest_shapley
+from labelspace.models.blend.boosting.kernels import ForestNodes, forest_shapley
 from labelspace.models.blend.kernels import COLUMNS_PER_MEMBER, N_COLUMNS, SHARED_COLUMNS
 from labelspace.models.blend.members import view_for
 from labelspace.models.blend.stacking_model import SHORTLIST, shortlist
@@ -59,10 +59,8 @@ def shapley_values(forest: Forest, x: Floats, reference: Floats, players: Ints) 
     """The Shapley value of each player, then the log-odds of the reference row and of x."""
     n_players = int(players.max()) + 1
     out = np.empty(n_players + 2)
-    forest_shapley(
-        x, reference, players, forest.roots, forest.column, forest.threshold, forest.left, forest.value, n_players,
-        FACTORIALS, out,
-    )  # fmt: skip
+    nodes = ForestNodes(forest.roots, forest.column, forest.threshold, forest.left, forest.value)
+    forest_shapley(x, reference, players, nodes, n_players, FACTORIALS, out)
     base = float(forest.base[0])
     return out[:n_players], base + float(out[-2]), base + float(out[-1])
 

@@ -1,5 +1,7 @@
 """Kernels of the stacking table: a row for every label that a member ranks high for a document, and its context."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from labelspace.kernels.beam_search import lower_bound
@@ -10,13 +12,39 @@ from labelspace.types import Floats, Ints, Longs
 
 COLUMNS_PER_MEMBER = 4  # columns: score, rank, score relative to the member's best, that best
 SHARED_COLUMNS = 3  # columns: log count of the label, sum of the scores, members that list it
+N_COLUMNS = 12  # of the second pass, for each candidate
+
+
+class Rankings(NamedTuple):
+    """The labels that members rank for documents, best first, with their scores: (members, n, n_ranks)."""
+
+    labels: Ints  # -1 where a list ends
+    scores: Floats
+
+
+class CandidateRows(NamedTuple):
+    """The candidates of some documents, one document after another, with what the members say of them."""
+
+    labels: Ints  # (rows,) sorted for each document
+    columns: Floats  # (rows, n_columns)
+    ends: Longs  # (n + 1,) rows up to each document
+
+
+class LabelPairs(NamedTuple):
+    """The documents that two labels share: label i has the sorted partners[starts[i] : starts[i + 1]], all above i."""
+
+    partners: Ints
+    shared: Floats
+    starts: Longs
+    counts: Floats  # (n_labels,) documents of each label
+    n_documents: float
 
 
 @kernel()
 def collect_candidates(rankings: Ints, row: int, depth: int, buffers: Longs, out: Ints) -> int:
-    """The labels that a member ranks among its first ``depth`` for a row, sorted and unique; returns their number.
+    """Collect the labels that a member ranks among its first ``depth``, sorted, each once; return their number.
 
-    ``rankings`` (members, rows, n_ranks) holds -1 where a list ends; ``buffers`` (2, members * depth) is scratch.
+    ``buffers`` (2, members * depth) is scratch.
     """
     size, n_labels = 0, integer(0)
     for member in range(rankings.shape[0]):
@@ -37,7 +65,7 @@ def collect_candidates(rankings: Ints, row: int, depth: int, buffers: Longs, out
 
 @kernel()
 def count_candidates(rankings: Ints, start: int, stop: int, depth: int, out: Longs) -> None:
-    """The number of candidates of rows start..stop."""
+    """Count the candidates of rows start..stop."""
     n = rankings.shape[0] * depth
     buffers, candidates = np.empty((2, n), np.int64), np.empty(n, np.int32)
     for row in range(start, stop):
@@ -46,7 +74,7 @@ def count_candidates(rankings: Ints, start: int, stop: int, depth: int, out: Lon
 
 @kernel()
 def start_rows(candidates: Ints, scores: Floats, log_counts: Floats, labels: Ints, table: Floats) -> None:
-    """The rows of a document's candidates before members list them; ``scores`` (members, n_ranks) are the document's.
+    """Start the rows of a document's candidates, of which ``scores`` (members, n_ranks) are the document's.
 
     A member that does not list a label gives it the score 0 and the rank ``n_ranks``.
     """
@@ -63,17 +91,17 @@ def start_rows(candidates: Ints, scores: Floats, log_counts: Floats, labels: Int
 
 @kernel()
 def fill_candidate_features(
-    rankings: Ints, scores: Floats, start: int, stop: int, depth: int, log_counts: Floats, ends: Longs,
-    labels: Ints, table: Floats,
-) -> None:  # fmt: skip
-    """The candidates of rows start..stop and their features; row r fills ends[r]..ends[r + 1]."""
+    predicted: Rankings, start: int, stop: int, depth: int, log_counts: Floats, out: CandidateRows
+) -> None:
+    """Fill the candidates of rows start..stop and their features; row r fills ends[r]..ends[r + 1]."""
+    rankings, scores = predicted.labels, predicted.scores
     n_members, _, n_ranks = rankings.shape
     buffers, candidates = np.empty((2, n_members * depth), np.int64), np.empty(n_members * depth, np.int32)
     sum_column, count_column = COLUMNS_PER_MEMBER * n_members + 1, COLUMNS_PER_MEMBER * n_members + 2
     for row in range(start, stop):
-        first, n = ends[row], collect_candidates(rankings, row, depth, buffers, candidates)
-        row_table = table[first : first + n]
-        start_rows(candidates[:n], scores[:, row], log_counts, labels[first : first + n], row_table)
+        first, n = out.ends[row], collect_candidates(rankings, row, depth, buffers, candidates)
+        row_table = out.columns[first : first + n]
+        start_rows(candidates[:n], scores[:, row], log_counts, out.labels[first : first + n], row_table)
         for member in range(n_members):
             first_column, best = COLUMNS_PER_MEMBER * member, max(scores[member, row, 0], np.float32(0.0))
             for rank in range(n_ranks):
@@ -91,7 +119,7 @@ def fill_candidate_features(
 
 @kernel()
 def collect_further(rankings: Ints, row: int, known: Ints, buffers: Longs, out: Ints) -> int:
-    """The labels that any member lists for a row and that are not ``known``, both sorted; returns their number."""
+    """Collect the labels that any member lists for a row and that are not ``known``, sorted; return their number."""
     size = 0
     for i in range(collect_candidates(rankings, row, rankings.shape[2], buffers, out)):
         at = lower_bound(known, integer(0), len(known), out[i])
@@ -102,47 +130,53 @@ def collect_further(rankings: Ints, row: int, known: Ints, buffers: Longs, out: 
 
 
 @kernel()
-def count_further(
-    deep: Ints, rows: Longs, start: int, stop: int, known: Ints, known_ends: Longs, out: Longs
-) -> None:  # fmt: skip
-    """The number of further candidates of entries start..stop: see ``fill_further_features``."""
+def count_further(deep: Ints, rows: Longs, start: int, stop: int, known: CandidateRows, out: Longs) -> None:
+    """Count the further candidates of entries start..stop: see ``fill_further_features``."""
     n = deep.shape[0] * deep.shape[2]
     buffers, candidates = np.empty((2, n), np.int64), np.empty(n, np.int32)
     for i in range(start, stop):
-        listed = known[known_ends[rows[i]] : known_ends[rows[i] + 1]]
+        listed = known.labels[known.ends[rows[i]] : known.ends[rows[i] + 1]]
         out[i] = collect_further(deep, i, listed, buffers, candidates)
 
 
 @kernel()
 def fill_further_features(
-    rankings: Ints, scores: Floats, deep: Ints, deep_scores: Floats, rows: Longs, start: int, stop: int, known: Ints,
-    known_ends: Longs, log_counts: Floats, ends: Longs, labels: Ints, table: Floats,
-) -> None:  # fmt: skip
-    """Candidates of other lists, ``deep`` (members, entries, depth), beside those that are known, and their features.
+    predicted: Rankings,
+    deep: Rankings,
+    rows: Longs,
+    start: int,
+    stop: int,
+    known: CandidateRows,
+    log_counts: Floats,
+    out: CandidateRows,
+) -> None:
+    """Fill the candidates of the longer lists ``deep`` that are not ``known``, and their features.
 
-    Entry i is of row rows[i] of ``rankings``, with known labels known_ends[row]..known_ends[row + 1]; it fills
-    ends[i]..ends[i + 1]. Scores are those of the deep lists; ranks, the best score and the number of members are those
-    of ``rankings``, as in ``fill_candidate_features``.
+    Entry i is about row rows[i] of ``predicted`` and of ``known``; it fills ends[i]..ends[i + 1]. Scores are those of
+    the deep lists; ranks, the best score and the number of members are those of ``predicted``, as in
+    ``fill_candidate_features``.
     """
+    rankings, scores = predicted.labels, predicted.scores
     n_members, _, n_ranks = rankings.shape
-    size = n_members * deep.shape[2]
+    depth = deep.labels.shape[2]
+    size = n_members * depth
     buffers, candidates = np.empty((2, size), np.int64), np.empty(size, np.int32)
     sum_column, count_column = COLUMNS_PER_MEMBER * n_members + 1, COLUMNS_PER_MEMBER * n_members + 2
     for entry in range(start, stop):
         row = rows[entry]
-        listed = known[known_ends[row] : known_ends[row + 1]]
-        first, n = ends[entry], collect_further(deep, entry, listed, buffers, candidates)
-        row_table = table[first : first + n]
-        start_rows(candidates[:n], scores[:, row], log_counts, labels[first : first + n], row_table)
+        listed = known.labels[known.ends[row] : known.ends[row + 1]]
+        first, n = out.ends[entry], collect_further(deep.labels, entry, listed, buffers, candidates)
+        row_table = out.columns[first : first + n]
+        start_rows(candidates[:n], scores[:, row], log_counts, out.labels[first : first + n], row_table)
         for member in range(n_members):
             first_column, best = COLUMNS_PER_MEMBER * member, max(scores[member, row, 0], np.float32(0.0))
-            for rank in range(deep.shape[2]):
-                label = deep[member, entry, rank]
+            for rank in range(depth):
+                label = deep.labels[member, entry, rank]
                 if label < 0:
                     break
                 i = lower_bound(candidates, integer(0), n, label)
                 if i < n and candidates[i] == label:
-                    score = deep_scores[member, entry, rank]
+                    score = deep.scores[member, entry, rank]
                     row_table[i, first_column] = score
                     row_table[i, first_column + 2] = score / best if best > 0 else np.float32(0.0)
                     row_table[i, sum_column] += score
@@ -160,7 +194,7 @@ def fill_further_features(
 def rank_candidates(
     labels: Ints, probabilities: Scores, ends: Longs, start: int, stop: int, out_labels: Ints, out_scores: Scores
 ) -> None:
-    """The candidates of rows start..stop with the highest probabilities, best first."""
+    """Rank the candidates of rows start..stop by their probabilities, best first."""
     for row in range(start, stop):
         row_scores, row_labels, size = out_scores[row], out_labels[row], integer(0)
         for i in range(ends[row], ends[row + 1]):
@@ -168,36 +202,39 @@ def rank_candidates(
         sort_best_first(row_scores, row_labels, size)
 
 
-N_COLUMNS = 12
-
-
 @part()
-def documents_of_both(one: int, other: int, partners: Ints, shared: Floats, starts: Longs) -> float:
-    """The documents that two labels share: label i has the sorted partners[starts[i] : starts[i + 1]], all above i."""
+def documents_of_both(one: int, other: int, pairs: LabelPairs) -> float:
+    """Return the number of documents that two labels share."""
     low, high = min(one, other), max(one, other)
-    left, right = starts[low], starts[low + 1]
+    left, right = pairs.starts[low], pairs.starts[low + 1]
     while left < right:
         middle = (left + right) // 2
-        if partners[middle] < high:
+        if pairs.partners[middle] < high:
             left = middle + 1
         else:
             right = middle
-    return np.float64(shared[left]) if left < starts[low + 1] and partners[left] == high else 0.0
+    return np.float64(pairs.shared[left]) if left < pairs.starts[low + 1] and pairs.partners[left] == high else 0.0
 
 
 @kernel()
 def fill_context(
-    labels: Ints, probabilities: Floats, columns: Floats, ends: Longs, start: int, stop: int, counts: Floats,
-    n_documents: float, partners: Ints, shared: Floats, starts: Longs, best: Ints, table: Floats,
-) -> None:  # fmt: skip
-    """The most probable candidates of documents start..stop, as rows of ``best``, and their context.
+    candidates: CandidateRows,
+    probabilities: Floats,
+    start: int,
+    stop: int,
+    pairs: LabelPairs,
+    best: Ints,
+    table: Floats,
+) -> None:
+    """Find the most probable candidates of documents start..stop, and their context.
 
-    Document i has the candidates ends[i] : ends[i + 1]. ``best`` (n, shortlist) gets their row numbers, -1 where there
-    are fewer; ``table`` (n, shortlist, N_COLUMNS) gets log-odds, rank, sum of the document's probabilities, difference
-    to the next and to the one before; then, over the other candidates, probability times PMI, probability times
-    P(this | other), the largest of these, and probability times P(other | this); the last three of ``columns``.
+    ``best`` (n, shortlist) gets their row numbers, -1 where there are fewer. ``table`` (n, shortlist, N_COLUMNS) gets
+    log-odds, rank, sum of the document's probabilities, difference to the next and to the one before; then, over the
+    other candidates, probability times PMI, probability times P(this | other), the largest of these, and probability
+    times P(other | this); then the last three of the candidates' ``columns``.
     """
-    size = best.shape[1]
+    labels, columns, ends = candidates.labels, candidates.columns, candidates.ends
+    counts, size = pairs.counts, best.shape[1]
     p = np.empty(size, np.float32)
     for i in range(start, stop):
         n, total = 0, 0.0
@@ -212,8 +249,8 @@ def fill_context(
             for at in range(n):
                 if at != rank:
                     other = labels[best[i, at]]
-                    both = documents_of_both(label, other, partners, shared, starts)
-                    expected = count * counts[other] / n_documents
+                    both = documents_of_both(label, other, pairs)
+                    expected = count * counts[other] / pairs.n_documents
                     by_pmi += p[at] * np.log((both + 1.0) / (expected + 1.0))
                     support = p[at] * both / max(counts[other], 1.0)
                     by_others, largest = by_others + support, max(largest, support)

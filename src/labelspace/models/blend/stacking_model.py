@@ -20,13 +20,13 @@ from labelspace.estimator.state_constraints import are_sorted_spans, array, ids,
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.statistics import cooccurrence_counts
 from labelspace.models.blend.boosting.forest import BinnedColumns, Forest, fit_forest
-from labelspace.models.blend.kernels import N_COLUMNS, fill_context
+from labelspace.models.blend.boosting.kernels import GrowthOptions
+from labelspace.models.blend.kernels import N_COLUMNS, LabelPairs, fill_context
 from labelspace.models.blend.stacking_table import BELOW, StackingTable
 from labelspace.types import Bools, Csr, Floats, Ints, Longs, Progress, TopK
 
-MAX_LEAVES = 16  # of a tree
-LEARNING_RATE = 0.15
-MIN_CHILD_WEIGHT = 3.0  # the least sum of p (1 - p) over the rows of a leaf
+# More leaves fit the held-out documents closer, a larger step needs fewer rounds, a larger weight merges small leaves.
+GROWTH = GrowthOptions(max_leaves=16, min_child_weight=3.0, l2=1.0, learning_rate=0.15)
 N_FORESTS = 6  # two of halves and one of all documents, for each pass
 SHORTLIST = 16  # candidates of a document that are judged again
 MAX_PAIRS = 1_000_000  # of labels, the most frequent, that are kept
@@ -89,22 +89,20 @@ def count_pairs(Y: Csr) -> Cooccurrence:
     starts = np.concatenate([[0], np.cumsum(np.bincount(pairs.row[order], minlength=Y.shape[1]))])
     counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float32)
     size = np.array([max(Y.shape[0], 1)], np.float32)
-    return Cooccurrence(
-        pairs.col[order].astype(np.int32), pairs.data[order].astype(np.float32), starts.astype(np.int64), counts, size
-    )  # fmt: skip
+    partners, shared = pairs.col[order].astype(np.int32), pairs.data[order].astype(np.float32)
+    return Cooccurrence(partners, shared, starts.astype(np.int64), counts, size)
 
 
 def shortlist(table: StackingTable, probabilities: Floats, pairs: Cooccurrence) -> Shortlist:
-    """Steps 2 and 3."""
+    """Find the best candidates of each document, and their context (steps 2 and 3)."""
+    n_documents = float(pairs.n_documents[0])
+    label_pairs = LabelPairs(pairs.partners, pairs.shared, pairs.starts, pairs.counts, n_documents)
     n = len(table.ends) - 1
     rows = np.full((n, SHORTLIST), -1, np.int32)
     columns = np.empty((n, SHORTLIST, N_COLUMNS), np.float32)
 
     def fill(start: int, stop: int) -> None:
-        fill_context(
-            table.labels, probabilities, table.columns, table.ends, start, stop, pairs.counts,
-            float(pairs.n_documents[0]), pairs.partners, pairs.shared, pairs.starts, rows, columns,
-        )  # fmt: skip
+        fill_context(table, probabilities, start, stop, label_pairs, rows, columns)
 
     run_blocks(fill, n, ROW_BLOCK)
     return Shortlist(rows, columns)
@@ -140,9 +138,12 @@ def fit_passes(
         nonlocal done
         before, done = done, done + n_rounds
         return fit_forest(
-            binned, targets, n_rounds, LEARNING_RATE, MAX_LEAVES, MIN_CHILD_WEIGHT,
+            binned,
+            targets,
+            n_rounds,
+            GROWTH,
             progress=lambda step, now, total: progress(step, before + now, N_FORESTS * total),
-        )  # fmt: skip
+        )
 
     def of_other_half(binned: BinnedColumns, rows: Floats, targets: Floats, in_half: Bools) -> Floats:
         """The probabilities of rows, by trees that were fitted on the rows of the other half."""

@@ -12,7 +12,7 @@ candidates. The candidates, and what both passes of the stacking model say of th
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Self
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from labelspace.labels.masks import FEW_LABELS, kept_entries
 from labelspace.models.blend.kernels import (
     COLUMNS_PER_MEMBER,
     SHARED_COLUMNS,
+    CandidateRows,
+    Rankings,
     count_candidates,
     count_further,
     fill_candidate_features,
@@ -34,11 +36,10 @@ ROW_BLOCK = 256  # documents per task
 BELOW = np.float32(1 - 1e-6)  # a label outside the shortlist is less probable than all in it
 
 
-class MemberTopK(NamedTuple):
+class MemberTopK(Rankings):
     """What every member predicts for the same documents."""
 
-    labels: Ints  # (members, n, k)
-    scores: Floats
+    __slots__ = ()
 
     def of(self, members: Sequence[int]) -> "MemberTopK":
         """What some of the members predict."""
@@ -53,12 +54,16 @@ class MemberTopK(NamedTuple):
         return MemberTopK(np.ascontiguousarray(self.labels[:, :, :k]), np.ascontiguousarray(self.scores[:, :, :k]))
 
 
-class StackingTable(NamedTuple):
-    """The candidates of some documents, one document after another."""
+class StackingTable(CandidateRows):
+    """The candidates of some documents."""
 
-    labels: Ints  # (rows,)
-    columns: Floats  # (rows, n_columns)
-    ends: Longs  # (n + 1,) rows up to each document
+    __slots__ = ()
+
+    @classmethod
+    def empty(cls, counts: Longs, n_columns: int) -> Self:
+        """Return a table to fill, for documents with these numbers of candidates."""
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        return cls(np.empty(ends[-1], np.int32), np.empty((ends[-1], n_columns), np.float32), ends)
 
     def targets(self, Y: Csr) -> Floats:
         """Which candidates are right: 1 or 0 for each row."""
@@ -95,18 +100,16 @@ def n_columns(n_members: int) -> int:
 
 def stacking_table(predicted: MemberTopK, depth: int, log_counts: Floats) -> StackingTable:
     """The candidates: labels that any member ranks among its first ``depth``. ``log_counts`` are of the labels."""
-    listed, scores = predicted
-    n, counts = listed.shape[1], np.zeros(listed.shape[1], np.int64)
+    listed, n = predicted.labels, predicted.labels.shape[1]
+    counts = np.zeros(n, np.int64)
     run_blocks(lambda start, stop: count_candidates(listed, start, stop, depth, counts), n, ROW_BLOCK)
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    labels = np.empty(ends[-1], np.int32)
-    columns = np.empty((ends[-1], n_columns(len(listed))), np.float32)
+    table = StackingTable.empty(counts, n_columns(len(listed)))
 
     def fill(start: int, stop: int) -> None:
-        fill_candidate_features(listed, scores, start, stop, depth, log_counts, ends, labels, columns)
+        fill_candidate_features(predicted, start, stop, depth, log_counts, table)
 
     run_blocks(fill, n, ROW_BLOCK)
-    return StackingTable(labels, columns, ends)
+    return table
 
 
 def further_table(
@@ -116,20 +119,16 @@ def further_table(
     counts = np.zeros(len(documents), np.int64)
 
     def count(start: int, stop: int) -> None:
-        count_further(deep.labels, documents, start, stop, table.labels, table.ends, counts)
+        count_further(deep.labels, documents, start, stop, table, counts)
 
     run_blocks(count, len(documents), ROW_BLOCK)
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    labels = np.empty(ends[-1], np.int32)
-    columns = np.empty((ends[-1], table.columns.shape[1]), np.float32)
+    further = StackingTable.empty(counts, table.columns.shape[1])
 
     def fill(start: int, stop: int) -> None:
-        fill_further_features(
-            *predicted, *deep, documents, start, stop, table.labels, table.ends, log_counts, ends, labels, columns
-        )
+        fill_further_features(predicted, deep, documents, start, stop, table, log_counts, further)
 
     run_blocks(fill, len(documents), ROW_BLOCK)
-    return StackingTable(labels, columns, ends)
+    return further
 
 
 HALF_STEP = 2.0**-26  # less than half of the relative distance of two numbers of 32 bits

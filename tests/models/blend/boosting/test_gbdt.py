@@ -1,6 +1,6 @@
 import numpy as np
 
-from labelspace.models.blend.boosting.kernels import HALF, N_BINS, best_split, grow_tree, pack_gradients
+from labelspace.models.blend.boosting.kernels import HALF, N_BINS, GrowthOptions, best_split, grow_tree, pack_gradients
 
 SCALE = 2.0**16
 
@@ -53,7 +53,7 @@ def test_the_best_split_is_the_best_of_all():
 def test_a_tree_gives_each_row_the_value_of_its_leaf():
     binned, g, h = table(7)
     margin = np.zeros(len(g), np.float32)
-    column, bins, left, value = grow_tree(binned, g, h, 8, 4.0, 1.0, 0.5, margin)
+    column, bins, left, value = grow_tree(binned, g, h, GrowthOptions(8, 4.0, 1.0, 0.5), margin)
     assert (column < 0).sum() == 8
     leaves = np.array([find_leaf(binned, row, column, bins, left) for row in range(len(g))])
     assert np.bincount(leaves, h)[np.unique(leaves)].min() >= 3.99

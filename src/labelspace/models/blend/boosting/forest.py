@@ -16,12 +16,21 @@ import numpy.typing as npt
 
 from labelspace.estimator.state_constraints import array, ids, must
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.blend.boosting.kernels import MAX_LEAVES, N_BINS, Bytes, Masks, forest_scores, grow_tree
+from labelspace.models.blend.boosting.kernels import (
+    MAX_LEAVES,
+    N_BINS,
+    Bytes,
+    GrowthOptions,
+    LeafBits,
+    forest_scores,
+    grow_tree,
+)
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Floats, Ints, Longs, Progress
 
 ROW_BLOCK = 8192
 BINNING_SAMPLE = 200_000  # rows that the bins are made by
+GROWTH = GrowthOptions(MAX_LEAVES, min_child_weight=1.0, l2=1.0, learning_rate=0.05)
 NO_NODES, NO_VALUES = np.zeros(0, np.int32), np.zeros(0, np.float32)
 
 
@@ -52,43 +61,32 @@ class Forest:
         return np.searchsorted(self.roots, np.arange(len(self.column)), side="right") - 1
 
     @cached_property
-    def _leaf_bits(self) -> "LeafBits":
-        return LeafBits.of(self)
+    def _leaf_bits(self) -> LeafBits:
+        return leaf_bits(self)
 
     def probabilities(self, F: Floats) -> Floats:
         """The probability of a yes for each row of F (n, columns)."""
-        scores, leaf_bits = np.full(len(F), self.base[0], np.float32), self._leaf_bits
-        run_blocks(lambda start, stop: forest_scores(F, start, stop, *leaf_bits, scores), len(F), ROW_BLOCK)
+        scores, forest = np.full(len(F), self.base[0], np.float32), self._leaf_bits
+        run_blocks(lambda start, stop: forest_scores(F, start, stop, forest, scores), len(F), ROW_BLOCK)
         return sigmoid(scores)
 
 
-class LeafBits(NamedTuple):
-    """A forest laid out for ``forest_scores``: inner nodes, tree after tree, and the values of the leaves."""
-
-    ends: Longs  # (n_trees + 1,)
-    column: Ints
-    threshold: Floats
-    masks: Masks
-    leaf_values: Floats  # (n_trees, MAX_LEAVES)
-
-    @classmethod
-    def of(cls, forest: Forest) -> Self:
-        """The layout of a forest."""
-        inner, leaves = np.flatnonzero(forest.column >= 0), np.flatnonzero(forest.column < 0)
-        left = forest.left[inner].astype(np.int64)
-        n_leaves, first = np.ones((2, len(forest.column)), np.int64)  # below a node, and the number of the first one
-        for node, child in zip(inner[::-1].tolist(), left[::-1].tolist(), strict=True):
-            n_leaves[node] = n_leaves[child] + n_leaves[child + 1]
-        first[forest.roots] = 0
-        for node, child in zip(inner.tolist(), left.tolist(), strict=True):
-            first[child], first[child + 1] = first[node], first[node] + n_leaves[child]
-        cleared = ((1 << n_leaves[left]) - 1) << first[left]
-        values = np.zeros((len(forest.roots), MAX_LEAVES), np.float32)
-        values[forest.trees()[leaves], first[leaves]] = forest.value[leaves]
-        return cls(
-            np.append(np.searchsorted(inner, forest.roots), len(inner)).astype(np.int64), forest.column[inner],
-            forest.threshold[inner], (~cleared & (2**32 - 1)).astype(np.uint32), values,
-        )  # fmt: skip
+def leaf_bits(forest: Forest) -> LeafBits:
+    """Lay out a forest for ``forest_scores``."""
+    inner, leaves = np.flatnonzero(forest.column >= 0), np.flatnonzero(forest.column < 0)
+    left = forest.left[inner].astype(np.int64)
+    n_leaves, first = np.ones((2, len(forest.column)), np.int64)  # below a node, and the number of the first one
+    for node, child in zip(inner[::-1].tolist(), left[::-1].tolist(), strict=True):
+        n_leaves[node] = n_leaves[child] + n_leaves[child + 1]
+    first[forest.roots] = 0
+    for node, child in zip(inner.tolist(), left.tolist(), strict=True):
+        first[child], first[child + 1] = first[node], first[node] + n_leaves[child]
+    cleared = ((1 << n_leaves[left]) - 1) << first[left]
+    values = np.zeros((len(forest.roots), MAX_LEAVES), np.float32)
+    values[forest.trees()[leaves], first[leaves]] = forest.value[leaves]
+    ends = np.append(np.searchsorted(inner, forest.roots), len(inner)).astype(np.int64)
+    masks = (~cleared & (2**32 - 1)).astype(np.uint32)
+    return LeafBits(ends, forest.column[inner], forest.threshold[inner], masks, values)
 
 
 class BinnedColumns(NamedTuple):
@@ -115,10 +113,7 @@ def fit_forest(
     binned: BinnedColumns,
     y: Floats,
     n_rounds: int = 200,
-    learning_rate: float = 0.05,
-    max_leaves: int = MAX_LEAVES,
-    min_child_weight: float = 1.0,
-    l2: float = 1.0,
+    options: GrowthOptions = GROWTH,
     progress: Progress | None = None,
 ) -> Forest:
     """Learn a forest from the rows of a table and targets y of 0 and 1.
@@ -135,16 +130,7 @@ def fit_forest(
     roots, size = [], 0
     for done in range(n_rounds if len(y) else 0):  # step 3
         p = sigmoid(scores)
-        column, bins, left, value = grow_tree(
-            binned.bins,
-            p - y,
-            p * (1 - p),
-            max_leaves,
-            float(min_child_weight),
-            float(l2),
-            float(learning_rate),
-            scores,
-        )
+        column, bins, left, value = grow_tree(binned.bins, p - y, p * (1 - p), options, scores)
         splits = zip(column.tolist(), bins.tolist(), strict=True)
         threshold = [binned.edges[c][b] if c >= 0 else 0.0 for c, b in splits]
         columns.append(column)

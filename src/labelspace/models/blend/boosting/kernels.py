@@ -18,6 +18,8 @@ those of r; with a of the former and b of the latter, the leaf's value counts fo
 et al., Nature Machine Intelligence 2020, with a single reference).
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -30,6 +32,48 @@ MIN_GAIN = 1e-6
 HALF = 32  # bits of a half of a packed integer
 LOWER = (1 << HALF) - 1
 MOST_STEPS = 2.0**16  # that 1 is rounded to
+ROWS_AT_ONCE = 64  # rows side by side, at most: a loop of a length that is not known before becomes vectors
+MAX_LEAVES = 32  # of a tree: its leaves are the bits of a number
+ALL_BITS = np.uint32(2**32 - 1)
+ONE, ZERO = np.uint32(1), np.uint32(0)
+Masks = npt.NDArray[np.uint32]
+UNDECIDED, FROM_X, FROM_R = 0, 1, 2
+
+
+class GrowthOptions(NamedTuple):
+    """How a tree is grown."""
+
+    max_leaves: int
+    min_child_weight: float  # least sum of the hessians of a child's rows
+    l2: float  # added to the hessians: it draws the values of leaves towards 0
+    learning_rate: float
+
+
+class LeafBits(NamedTuple):
+    """A forest laid out for ``forest_scores``: inner nodes, tree after tree, and the values of the leaves.
+
+    Tree t has the inner nodes ``ends[t]`` to ``ends[t + 1]``: a column, a threshold, and a mask without the leaves of
+    the left part.
+    """
+
+    ends: Longs  # (n_trees + 1,)
+    column: Ints
+    threshold: Floats
+    masks: Masks
+    leaf_values: Floats  # (n_trees, MAX_LEAVES), the leaves from left to right
+
+
+class ForestNodes(NamedTuple):
+    """The nodes of a forest: node i splits ``column[i]``, -1 for a leaf, at ``threshold[i]``.
+
+    Rows up to the threshold go to left[i], others to left[i] + 1.
+    """
+
+    roots: Ints
+    column: Ints
+    threshold: Floats
+    left: Ints
+    value: Floats  # of a leaf
 
 
 @kernel()
@@ -95,14 +139,14 @@ def leaf_value(
 
 @kernel()
 def grow_tree(
-    binned: Bytes, gradient: Floats, hessian: Floats, max_leaves: int, min_child_weight: float, l2: float,
-    learning_rate: float, margin: Floats,
-) -> tuple[Ints, Ints, Ints, Floats]:  # fmt: skip
+    binned: Bytes, gradient: Floats, hessian: Floats, options: GrowthOptions, margin: Floats
+) -> tuple[Ints, Ints, Ints, Floats]:
     """Grow one tree, the leaf of highest gain first, and add its values to the rows' ``margin``.
 
-    ``gradient`` lies in -1..1 and ``hessian`` in 0..1; a child's hessians sum to at least ``min_child_weight``. Returns
+    ``gradient`` lies in -1..1 and ``hessian`` in 0..1; a child's hessians sum to at least ``min_child_weight``. Return
     column, bin, left child and value of each node. The histogram of the larger child is parent minus smaller.
     """
+    max_leaves, min_child_weight, l2 = options.max_leaves, options.min_child_weight, options.l2
     n, columns = binned.shape
     max_nodes = 2 * max_leaves - 1
     column, bins, left = np.full(max_nodes, -1, np.int32), np.zeros(max_nodes, np.int32), np.zeros(max_nodes, np.int32)
@@ -155,27 +199,14 @@ def grow_tree(
     for node in range(size):
         if column[node] < 0:
             members = rows[starts[node] : stops[node]]
-            value[node] = leaf_value(gradient, hessian, members, l2, learning_rate, margin)
+            value[node] = leaf_value(gradient, hessian, members, l2, options.learning_rate, margin)
     return column[:size].copy(), bins[:size].copy(), left[:size].copy(), value[:size].copy()
 
 
-ROWS_AT_ONCE = 64  # rows side by side, at most: a loop of a length that is not known before becomes vectors
-MAX_LEAVES = 32  # of a tree: its leaves are the bits of a number
-ALL_BITS = np.uint32(2**32 - 1)
-ONE, ZERO = np.uint32(1), np.uint32(0)
-Masks = npt.NDArray[np.uint32]
-
-
 @kernel()
-def forest_scores(
-    F: Floats, start: int, stop: int, ends: Longs, column: Ints, threshold: Floats, masks: Masks, leaf_values: Floats,
-    out: Floats,
-) -> None:  # fmt: skip
-    """Add the leaf values of rows start..stop of F (n, columns) to ``out``, tree after tree.
-
-    Tree t has the inner nodes ``ends[t]`` to ``ends[t + 1]``: a column, a threshold, and a mask without the leaves of
-    the left part. ``leaf_values`` (trees, MAX_LEAVES) are those of the leaves from left to right.
-    """
+def forest_scores(F: Floats, start: int, stop: int, forest: LeafBits, out: Floats) -> None:
+    """Add the leaf values of rows start..stop of F (n, columns) to ``out``, tree after tree."""
+    ends, column, threshold, masks = forest.ends, forest.column, forest.threshold, forest.masks
     lanes = np.empty((F.shape[1], ROWS_AT_ONCE), np.float32)
     bits, powers = np.empty(ROWS_AT_ONCE, np.uint32), np.empty(ROWS_AT_ONCE, np.float32)
     exponents = powers.view(np.uint32)
@@ -195,35 +226,31 @@ def forest_scores(
             for i in range(width):  # the exponent of a power of two is the number of its bit
                 powers[i] = np.float32(bits[i] & (ZERO - bits[i]))
             for i in range(n_rows):
-                out[first + i] += leaf_values[tree, np.int64(exponents[i] >> np.uint32(23)) - 127]
-
-
-UNDECIDED, FROM_X, FROM_R = 0, 1, 2
+                out[first + i] += forest.leaf_values[tree, np.int64(exponents[i] >> np.uint32(23)) - 127]
 
 
 @kernel()
 def forest_shapley(
-    x: Floats, r: Floats, players: Ints, roots: Ints, column: Ints, threshold: Floats, left: Ints, value: Floats,
-    n_players: int, factorials: Doubles, out: Doubles,
-) -> None:  # fmt: skip
+    x: Floats, r: Floats, players: Ints, forest: ForestNodes, n_players: int, factorials: Doubles, out: Doubles
+) -> None:
     """Write the Shapley value of each player to ``out``, and then the score of r and that of x.
 
-    Node i splits ``column[i]``, -1 for a leaf, at ``threshold[i]``: left[i] up to it, left[i] + 1 above. ``players``
-    has the player of each column. ``factorials`` reaches as far as a tree is deep. A tree is walked depth first; a
-    level of the stack has the node, and what the walk decided there: a player, or none.
+    ``players`` has the player of each column. ``factorials`` reaches as far as a tree is deep. A tree is walked depth
+    first; a level of the stack has the node, and what the walk decided there: a player, or none.
     """
+    column, threshold, left = forest.column, forest.threshold, forest.left
     deepest = len(factorials) + 1
     nodes, decided, branch = np.empty(deepest, np.int64), np.empty(deepest, np.int64), np.empty(deepest, np.int64)
     side = np.zeros(n_players, np.int64)
     for i in range(n_players + 2):
         out[i] = 0.0
-    for root in roots:
+    for root in forest.roots:
         depth, n_x, n_r = integer(0), integer(0), integer(0)
         nodes[0], decided[0], branch[0] = root, -1, 0
         while depth >= 0:
             node = nodes[depth]
             if column[node] < 0:
-                add_leaf(value[node], side, n_players, n_x, n_r, factorials, out)
+                add_leaf(forest.value[node], side, n_players, n_x, n_r, factorials, out)
                 depth -= 1
                 continue
             player = players[column[node]]
