@@ -23,7 +23,7 @@ FIGURES = ("P@1", "P@3", "P@5", "nDCG@5", "RP@5", "PSP@1", "PSP@3", "PSP@5")
 
 def measure(data: str, method: str, settings: list[str]) -> dict[str, Any]:
     """Our figures, in this process; compiles on a few rows first, as in a user's second run."""
-    from labelspace.cli.options import make_recipe
+    from labelspace.cli.recipes import make_recipe
     from labelspace.data.source import open_source
     from labelspace.experiment import evaluate, megabytes, timed
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from labelspace.cli.options import parse_settings
+from labelspace.cli.recipes import parse_settings
 from labelspace.data.source import open_source
 from labelspace.data.splits import hold_out
 from labelspace.features.views import GIVEN, TEXT, Views, ViewTransformer

@@ -63,7 +63,7 @@ class _Ours:
         self.args, self.compiling = args, 0.0
 
     def read_train(self) -> None:
-        from labelspace.cli.options import make_recipe
+        from labelspace.cli.recipes import make_recipe
         from labelspace.data.source import open_source
 
         self.source = open_source(self.args.data)

@@ -27,7 +27,7 @@ import numpy as np
 from read_xmc import status
 
 from labelspace import store
-from labelspace.cli.options import parse_settings
+from labelspace.cli.recipes import parse_settings
 from labelspace.data.synthetic import planted
 from labelspace.index import Exact, Index, choose
 from labelspace.index.choice import recall

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from splits import read
 
-from labelspace.cli.options import parse_settings
+from labelspace.cli.recipes import parse_settings
 from labelspace.experiment import timed
 from labelspace.models.glas.model import Glas
 from labelspace.types import Csr, LabelSpace, Longs, TopK

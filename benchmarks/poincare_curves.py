@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from splits import Split, read
 
-from labelspace.cli.options import parse_settings
+from labelspace.cli.recipes import parse_settings
 from labelspace.models.poincare.model import Poincare
 from labelspace.models.poincare.training import LEARNING_RATES
 

@@ -15,7 +15,7 @@ import numpy as np
 from splits import Split, read
 
 from labelspace import metrics
-from labelspace.cli.options import parse_settings
+from labelspace.cli.recipes import parse_settings
 from labelspace.features.normalize import normalize_rows
 from labelspace.models.poincare.model import Poincare
 from labelspace.training.epochs import hold_out_rows

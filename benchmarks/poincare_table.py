@@ -18,7 +18,7 @@ import numpy as np
 from splits import Split, read
 
 from labelspace import metrics
-from labelspace.cli.options import parse_settings
+from labelspace.cli.recipes import parse_settings
 from labelspace.experiment import timed
 from labelspace.models.poincare.model import Poincare
 from labelspace.models.poincare.voting import best_vote_weights, vote_weight_grid

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from splits import read
 
-from labelspace.cli.options import parse_settings
+from labelspace.cli.recipes import parse_settings
 from labelspace.metrics import evaluate
 from labelspace.models.registry import create
 

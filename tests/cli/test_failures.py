@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelspace.cli import process_limits
+from labelspace.cli import process
 from labelspace.cli.console import print_json
 from labelspace.cli.exit_codes import failure
 from labelspace.features import Tfidf
@@ -175,15 +175,15 @@ def no_thread(thread):
 
 
 def test_limits_that_libraries_do_not_survive_are_one_line(run, monkeypatch):
-    monkeypatch.setattr(process_limits, "memory_limit", lambda: 7 * 10**8)
+    monkeypatch.setattr(process, "memory_limit", lambda: 7 * 10**8)
     code, _, err = run("methods")
     assert (code, err) == (
         1,
         "error: a process must be allowed at least 1,000 MB of memory, but the limit is 700 MB; raise it: "
         "ulimit -v unlimited\n",
     )
-    monkeypatch.setattr(process_limits, "memory_limit", lambda: None)
-    monkeypatch.setattr(process_limits, "extra_threads", lambda: 3)
+    monkeypatch.setattr(process, "memory_limit", lambda: None)
+    monkeypatch.setattr(process, "extra_threads", lambda: 3)
     monkeypatch.setattr("threading.Thread.start", no_thread)
     code, _, err = run("methods")
     assert (code, "must be able to start 3 threads, but is not; raise the limit" in err) == (1, True)
@@ -192,9 +192,9 @@ def test_limits_that_libraries_do_not_survive_are_one_line(run, monkeypatch):
 def test_threads_are_counted_by_the_settings(monkeypatch):
     for name in ("OPENBLAS_NUM_THREADS", "LABELSPACE_THREADS"):
         monkeypatch.setenv(name, "1")
-    assert process_limits.extra_threads() == 0
+    assert process.extra_threads() == 0
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "5")
-    assert process_limits.extra_threads() == 8
+    assert process.extra_threads() == 8
 
 
 class Broken(io.StringIO):

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from labelspace.cli.app import app
-from labelspace.cli.compiling import MESSAGE, CompilationNotice
+from labelspace.cli.console import MESSAGE, CompilationNotice
 from labelspace.kernels.compilation import tell, watching
 
 
@@ -83,7 +83,7 @@ class Clock:
 
 @pytest.mark.parametrize(("seconds", "lines"), [(0.1, 0), (0.6, 1)])
 def test_long_compilation_is_said_once_where_there_is_no_terminal(monkeypatch, capsys, seconds, lines):
-    monkeypatch.setattr("labelspace.cli.compiling.time", Clock(seconds))
+    monkeypatch.setattr("labelspace.cli.console.time", Clock(seconds))
     with watching(CompilationNotice()):
         for name in ("labelspace.kernels.a", "labelspace.kernels.b", "labelspace.kernels.c"):
             tell(name, starts=True)
@@ -100,7 +100,7 @@ def test_on_a_terminal_a_spinner_counts_the_kernels(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("labelspace.cli.compiling.time", Clock(0.6))
+    monkeypatch.setattr("labelspace.cli.console.time", Clock(0.6))
     with watching(CompilationNotice()):
         for name in ("labelspace.kernels.first", "labelspace.kernels.second", "labelspace.kernels.third"):
             tell(name, starts=True)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from labelspace import Tagger
-from labelspace.cli import predict_cluster
+from labelspace.cli.predict import cluster as predict_cluster
 from labelspace.cluster.prediction import blocks, tasks
 from labelspace.cluster.prediction import run as prediction_run
 from labelspace.cluster.prediction.listing import list_inputs

@@ -8,7 +8,7 @@ import traceback
 from contextlib import suppress
 
 from labelspace.cli.exit_codes import INTERRUPTED, fail, failure, is_debugging
-from labelspace.cli.streams import discard_unwritable, prepare_streams
+from labelspace.cli.process import discard_unwritable, prepare_streams
 
 
 def main() -> None:

@@ -6,24 +6,12 @@ from typing import Annotated
 
 import typer
 
-from labelspace.cli import (
-    compare,
-    data,
-    demo,
-    evaluate,
-    explain,
-    inspect,
-    predict,
-    reproduce,
-    serve,
-    train,
-    tune,
-    vocab,
-    warmup,
-)
-from labelspace.cli.compiling import CompilationNotice
+from labelspace.cli import compare, data, demo, evaluate, explain, inspect, reproduce, serve, tune, vocab, warmup
+from labelspace.cli.console import CompilationNotice
 from labelspace.cli.option_groups import GroupedCommand
-from labelspace.cli.process_limits import check_limits
+from labelspace.cli.predict.predict import predict
+from labelspace.cli.process import check_limits
+from labelspace.cli.train.train import train
 
 app = typer.Typer(
     name="labelspace",
@@ -70,9 +58,9 @@ def options(
 
 COMMANDS: dict[typer.Typer, dict[str, Callable[..., None]]] = {
     app: {
-        "train": train.train,
+        "train": train,
         "evaluate": evaluate.evaluate,
-        "predict": predict.predict,
+        "predict": predict,
         "explain": explain.explain,
         "serve": serve.serve,
         "compare": compare.compare,

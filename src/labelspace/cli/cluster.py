@@ -1,36 +1,41 @@
-"""The option --cluster: where tasks of a command run."""
-
-from __future__ import annotations
+"""The options --cluster and --task-memory: where tasks of a command run."""
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from labelspace.cli.notes import note
+from labelspace.cli.option_groups import OptionGroup
 
 if TYPE_CHECKING:
     from labelspace.cluster import RayExecutor
 
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Run on a Ray cluster: local (all CPUs here), auto (the one this machine is part of) or ray://HOST:PORT.",
-    ),
-]
-TaskMemory = Annotated[
-    str | None,
-    typer.Option("--task-memory", metavar="4GB", help="Memory that a task of --cluster needs: fewer run at a time."),
-]
+ADDRESS = typer.Option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Run on a Ray cluster: local (all CPUs here), auto (the one this machine is part of) or ray://HOST:PORT.",
+)
+TASK_MEMORY = typer.Option(
+    "--task-memory", metavar="4GB", help="Memory that a task of --cluster needs: fewer run at a time."
+)
+
+
+class ClusterOptions(NamedTuple):
+    """The options of commands that may run tasks on a cluster."""
+
+    address: Annotated[str | None, ADDRESS] = None
+    task_memory: Annotated[str | None, TASK_MEMORY] = None
+
+
+Cluster = Annotated[ClusterOptions, typer.Option(parser=OptionGroup.of(ClusterOptions))]
 UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
 def parse_bytes(text: str, option: str) -> float:
-    """A size such as 500MB or 4GB in bytes.
+    """Return the bytes of a size such as 500MB or 4GB.
 
     >>> parse_bytes("4GB", "--task-memory"), parse_bytes("1.5 g", "--task-memory")
     (4000000000.0, 1500000000.0)
@@ -44,8 +49,8 @@ def parse_bytes(text: str, option: str) -> float:
 
 
 @contextmanager
-def cluster_executor(address: str | None, task_memory: str | None, quiet: bool) -> Iterator[RayExecutor | None]:
-    """What runs the tasks of a command; None where there is no cluster."""
+def cluster_executor(address: str | None, task_memory: str | None, quiet: bool) -> "Iterator[RayExecutor | None]":
+    """Yield what runs the tasks of a command, or None without a cluster."""
     from labelspace.errors import ParameterError
 
     memory = None if task_memory is None else parse_bytes(task_memory, "--task-memory")

@@ -1,23 +1,31 @@
 """The command compare."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from labelspace.cli.arguments import DataPath, Features, Json, Ks, Seed, Set, source_name
-from labelspace.cli.cluster import ClusterOption, TaskMemory, cluster_executor
+from labelspace.cli.arguments import DataPath, Json, Ks, parse_ks, source_name
+from labelspace.cli.cluster import Cluster, cluster_executor
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_figures, note_label_files
-from labelspace.cli.option_groups import Reading
+from labelspace.cli.option_groups import OptionGroup, Reading
+from labelspace.cli.recipes import Features, Seed, Set, compared_recipes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
 ALL = "all"
+
+
+class _MethodOptions(NamedTuple):
+    features: Features = None
+    settings: Set = None
+    seed: Seed = 0
+
+
+MethodSettings = Annotated[_MethodOptions, typer.Option(parser=OptionGroup.of(_MethodOptions))]
 
 
 def compare(
@@ -42,13 +50,10 @@ def compare(
         Path | None, typer.Option("--out", metavar="FOLDER", help="Folder to save to. Default: runs/DATA-compare.")
     ] = None,
     k: Ks = "1,3,5",
-    features: Features = None,
-    settings: Set = None,
-    seed: Seed = 0,
-    cluster: ClusterOption = None,
-    task_memory: TaskMemory = None,
-    as_json: Json = False,
     *,
+    method_options: MethodSettings,
+    cluster: Cluster,
+    as_json: Json = False,
     reading: Reading,
 ) -> None:
     """Train and evaluate several methods on the same split; saves a table, a page with plots, and the models.
@@ -59,23 +64,26 @@ def compare(
     significantly worse on the test documents. Exit code 2 if a method failed.
     """
     from labelspace import experiment
-    from labelspace.cli.options import compared_recipes, parse_ks
     from labelspace.data.files import writing_text
     from labelspace.data.source import open_source
     from labelspace.report.comparison.page import comparison_page
     from labelspace.report.comparison.terminal import compare_table
 
-    names, several = parse_methods(methods), None if seeds is None else parse_seeds(seeds)
-    recipes, takes_all = compared_recipes(names, settings, features, seed), methods.strip() == ALL
+    names = parse_methods(methods)
+    several = None if seeds is None else parse_seeds(seeds)
+    features, settings, seed = method_options
+    recipes = compared_recipes(names, settings, features, seed)
+    takes_all = methods.strip() == ALL
     out = out or Path("runs") / f"{source_name(data)}-compare"
-    source, ks = open_source(data, options=reading), parse_ks(k)
+    source = open_source(data, options=reading)
+    ks = parse_ks(k)
     if not takes_all:
         experiment.check_comparison(recipes, out, several)
     if not as_json:
         note_label_files(source.train_path, reading.columns)
         if (out / "results.json").exists():
             note(f"replaces the comparison at {out}")
-    with cluster_executor(cluster, task_memory, as_json) as executor, progress(quiet=as_json) as report:
+    with cluster_executor(*cluster, quiet=as_json) as executor, progress(quiet=as_json) as report:
         results = experiment.compare(
             source, recipes, out, ks, seed, report, seeds=several, only_runnable=takes_all, executor=executor
         )
@@ -125,7 +133,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     return seeds
 
 
-def note_comparison(results: Mapping[str, Any]) -> None:
+def note_comparison(results: "Mapping[str, Any]") -> None:
     """Say on stderr what the table does not."""
     rows = [row for row in results["rows"] if "error" not in row]
     for method, reason in results["left_out"].items():
@@ -139,7 +147,7 @@ def note_comparison(results: Mapping[str, Any]) -> None:
         note(f"the training time of {', '.join(compiled)} includes compiling kernels, once on a machine; run again")
 
 
-def print_failures(results: Mapping[str, Any]) -> None:
+def print_failures(results: "Mapping[str, Any]") -> None:
     """One line per method that failed."""
     for row in results["rows"]:
         if "error" in row:

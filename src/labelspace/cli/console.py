@@ -1,16 +1,22 @@
-"""Output of the command line: text and tables, JSON, progress on stderr."""
+"""Output of the command line: text and tables, JSON, progress and the notice of compilation on stderr."""
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
+from labelspace.cli.exit_codes import print_error
 from labelspace.report.terminal import json_text, printable
 
 if TYPE_CHECKING:  # heavy imports are delayed, so that --help stays fast
     from rich.console import Console
+    from rich.live import Live
 
     from labelspace.report.progress import StepProgress
+
+MESSAGE = "compiling kernels, once per machine"
+PATIENCE = 1.0  # seconds of compilation before anything is said
 
 
 def print_line(text: str) -> None:
@@ -36,3 +42,58 @@ def progress(quiet: bool = False) -> StepProgress:
     from labelspace.report.progress import StepProgress
 
     return StepProgress(quiet)
+
+
+class CompilationNotice:
+    """A watcher of ``labelspace.kernels.compilation``."""
+
+    def __init__(self) -> None:
+        self._depth, self._count = 0, 0
+        self._start, self._seconds = 0.0, 0.0
+        self._printed = False
+        self._live: Live | None = None
+
+    def __call__(self, name: str, starts: bool) -> None:
+        """Take note of a kernel whose compilation starts or ends."""
+        now = time.monotonic()
+        if starts:
+            self._start = now if self._depth == 0 else self._start
+            self._depth += 1
+            if self._seconds + now - self._start > PATIENCE:
+                self._show()
+            return
+        self._depth -= 1
+        self._count += name.startswith("labelspace.")
+        if self._depth == 0:
+            self._seconds += now - self._start
+            self._hide()
+
+    def _show(self) -> None:
+        if not sys.stderr.isatty() or shows_bars():
+            if not self._printed:
+                print_error(MESSAGE)
+            self._printed = True
+            return
+        from rich.console import Console
+        from rich.live import Live
+        from rich.spinner import Spinner
+
+        text = f"{MESSAGE}: {self._count} done"
+        if self._live is None:
+            screen = Console(stderr=True)
+            self._live = Live(
+                Spinner("dots", text), console=screen, transient=True, redirect_stdout=False, redirect_stderr=False
+            )
+            self._live.start()
+        else:
+            self._live.update(Spinner("dots", text))
+
+    def _hide(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def shows_bars() -> bool:
+    """Whether bars are drawn on stderr now, which put what is printed above them."""
+    return type(sys.stderr).__module__.startswith("rich.")

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from labelspace.cli.arguments import Seed
 from labelspace.cli.console import console, print_line, progress
 from labelspace.cli.notes import model_at, note
+from labelspace.cli.recipes import Seed, make_recipe
 
 DEMO_TEXTS = (
     "type 2 diabetes with chronic kidney disease",
@@ -26,7 +26,6 @@ def demo(
 ) -> None:
     """Train and evaluate on ICD-10-CM diagnosis codes, tag three diagnoses, and explain a tag."""
     from labelspace import experiment, store
-    from labelspace.cli.options import make_recipe
     from labelspace.data.icd10 import icd10
     from labelspace.report.explanation import explanation_report
     from labelspace.report.tables import figures_report, tags_table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import DataPath, Json, Ks, ModelPath
+from labelspace.cli.arguments import DataPath, Json, Ks, ModelPath, parse_ks
 from labelspace.cli.console import console, print_json, print_line
 from labelspace.cli.notes import note_figures, note_label_files, note_selection
 from labelspace.cli.option_groups import Evaluating, Reading, with_label_files
@@ -46,7 +46,6 @@ def evaluate(
     count, and a document that has no other is one without labels.
     """
     from labelspace import experiment
-    from labelspace.cli.options import parse_ks
     from labelspace.data.files import writing_text
     from labelspace.report.evaluation_page import evaluation_page
     from labelspace.tagger import Tagger

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from labelspace.cli.arguments import Json, source_name
-from labelspace.cli.cluster import ClusterOption, TaskMemory, cluster_executor
+from labelspace.cli.cluster import Cluster, cluster_executor
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_label_files
-from labelspace.cli.option_groups import Reading
+from labelspace.cli.option_groups import OptionGroup, Reading
+from labelspace.cli.recipes import compared_recipes
 
 if TYPE_CHECKING:
     from labelspace.experiment import Recipe
@@ -18,6 +19,27 @@ if TYPE_CHECKING:
     from labelspace.experiment.reproduce.published import PublishedTable
 
 LIST = "list"
+
+
+class RunOptions(NamedTuple):
+    """The options of what is run."""
+
+    rows: Annotated[
+        str | None,
+        typer.Option("--rows", metavar="PATTERN", help="Rows to run: a part of their label, or with * and ?."),
+    ] = None
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of runs of each row, with seeds 0, 1, ...")] = 3
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="The published data set to compare with. Default: the one named like DATA."),
+    ] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="METHOD.KEY=VALUE", help="Set a parameter of the rows of a method. Repeatable."),
+    ] = None
+
+
+Runs = Annotated[RunOptions, typer.Option(parser=OptionGroup.of(RunOptions))]
 
 
 def reproduce(
@@ -31,23 +53,10 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Folder to save to. Default: runs/DATA-TABLE.")
     ] = None,
-    rows: Annotated[
-        str | None,
-        typer.Option("--rows", metavar="PATTERN", help="Rows to run: a part of their label, or with * and ?."),
-    ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of runs of each row, with seeds 0, 1, ...")] = 3,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", help="The published data set to compare with. Default: the one named like DATA."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="METHOD.KEY=VALUE", help="Set a parameter of the rows of a method. Repeatable."),
-    ] = None,
-    cluster: ClusterOption = None,
-    task_memory: TaskMemory = None,
-    as_json: Json = False,
     *,
+    running: Runs,
+    cluster: Cluster,
+    as_json: Json = False,
     reading: Reading,
 ) -> None:
     """Run the rows of a published table on DATA; prints ours beside the published values, saves JSON and a page.
@@ -62,6 +71,7 @@ def reproduce(
     from labelspace.experiment.reproduce import Reproduction, plan
     from labelspace.experiment.reproduce.published import published_dataset, published_table
 
+    rows, seeds, name, settings = running
     published = published_table(table)
     if data is None:
         raise ParameterError(f"DATA must be given, but is not; write labelspace reproduce {table} DATA")
@@ -77,7 +87,7 @@ def reproduce(
         if name is None:
             note(on_name(folder, dataset, published.datasets))
         note_done(todo, done)
-    with cluster_executor(cluster, task_memory, as_json) as executor, progress(quiet=as_json) as report:
+    with cluster_executor(*cluster, quiet=as_json) as executor, progress(quiet=as_json) as report:
         results = todo.run(report, executor)
     show_results(results, out, as_json)
     if all("error" in result for row, result in zip(planned, results["rows"], strict=True) if row.runs):
@@ -86,7 +96,6 @@ def reproduce(
 
 def given_recipes(table: "PublishedTable", settings: list[str]) -> dict[str, "Recipe"]:
     """What --set says, by method of the table."""
-    from labelspace.cli.options import compared_recipes
     from labelspace.models.registry import METHODS
 
     methods = dict.fromkeys(row.method for row in table.rows if row.method and row.method in METHODS)

@@ -3,28 +3,25 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
-from labelspace.cli.arguments import DataPath, Features, Json, Seed, Set, source_name
-from labelspace.cli.cluster import ClusterOption, TaskMemory, cluster_executor
+from labelspace.cli.arguments import DataPath, Json, source_name
+from labelspace.cli.cluster import Cluster, cluster_executor
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.exit_codes import is_interrupt
 from labelspace.cli.notes import note, note_documents, note_label_files
-from labelspace.cli.option_groups import Reading, as_words
-
-if TYPE_CHECKING:
-    pass
+from labelspace.cli.option_groups import OptionGroup, Reading, as_words
+from labelspace.cli.recipes import Features, Method, Seed, Set, make_limits, make_recipe
 
 
-def tune(
-    data: DataPath,
-    method: Annotated[
-        str | None, typer.Option("--method", help="The method; `labelspace methods` lists them. Default: blend.")
-    ] = None,
-    trials: Annotated[int, typer.Option("--trials", min=1, help="Trials, with those that are done already.")] = 30,
-    metric: Annotated[str, typer.Option("--metric", help="What to maximize on validation documents.")] = "nDCG@5",
+class SearchOptions(NamedTuple):
+    """The options of what is searched, and for how long."""
+
+    method: Method = None
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Trials, with those that are done already.")] = 30
+    metric: Annotated[str, typer.Option("--metric", help="What to maximize on validation documents.")] = "nDCG@5"
     search: Annotated[
         list[str] | None,
         typer.Option(
@@ -33,12 +30,21 @@ def tune(
             help="Search this: C=0.1:10:log, loss=bce,softmax, C for its own range, or all: what is searched without "
             "--search. Repeatable. Default: every parameter of the method that changes accuracy.",
         ),
-    ] = None,
-    settings: Set = None,
+    ] = None
+    settings: Set = None
     budget: Annotated[
         str | None,
         typer.Option("--budget", metavar="10m", help="CPU time of all trials, as 90s, 10m or 1h30m; then none begins."),
-    ] = None,
+    ] = None
+
+
+Search = Annotated[SearchOptions, typer.Option(parser=OptionGroup.of(SearchOptions))]
+
+
+def tune(
+    data: DataPath,
+    *,
+    searching: Search,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Folder to save to. Default: runs/DATA-METHOD-tune.")
     ] = None,
@@ -53,10 +59,8 @@ def tune(
             show_default=False,
         ),
     ] = None,
-    cluster: ClusterOption = None,
-    task_memory: TaskMemory = None,
+    cluster: Cluster,
     as_json: Json = False,
-    *,
     reading: Reading,
 ) -> None:
     """Search good parameters of a method; saves a table and a page with plots, and prints how to train the best.
@@ -65,13 +69,14 @@ def tune(
     never read. After an interrupt, or for more trials, give the same command.
     """
     from labelspace import experiment
-    from labelspace.cli.options import make_limits, make_recipe
     from labelspace.data.files import writing_text
     from labelspace.data.source import open_source
     from labelspace.report.tuning import tuning_lines, tuning_page, tuning_table
 
-    recipe, searched = make_recipe(method, settings, features, seed), parse_search(search)
-    limits = make_limits(budget, None, None)
+    method, trials, metric, search, settings, budget = searching
+    recipe = make_recipe(method, settings, features, seed)
+    searched = parse_search(search)
+    limits = make_limits(budget)
     limits.check()
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}-tune"
     experiment.check_search(recipe, searched, metric, trials, out)
@@ -79,7 +84,7 @@ def tune(
     if not as_json:
         note_label_files(source.train_path, reading.columns)
     with (
-        cluster_executor(cluster, task_memory, as_json) as executor,
+        cluster_executor(*cluster, quiet=as_json) as executor,
         noting_how_to_resume(out),
         progress(quiet=as_json) as report,
     ):

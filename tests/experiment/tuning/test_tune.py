@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from labelspace import Tagger, experiment
-from labelspace.cli.options import parse_settings
+from labelspace.cli.recipes import parse_settings
 from labelspace.data.source import Source, open_source, write_dataset
 from labelspace.errors import DataError, MissingExtraError, ParameterError
 from labelspace.experiment import Recipe, evaluate, train, tune

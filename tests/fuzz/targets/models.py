@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 import labelspace
-from labelspace.cli.predict import as_plain
 from labelspace.data.answer_files import LabelDisplay
 from labelspace.data.records import Record
 from labelspace.explain import Explanation
@@ -23,6 +22,7 @@ from labelspace.models.capabilities import (
 )
 from labelspace.report.codes import codes_json, codes_text
 from labelspace.report.map import map_page, map_summary
+from labelspace.report.predictions import as_plain
 from labelspace.report.terminal import json_text
 from labelspace.report.tree import forest, tree_summary
 from labelspace.tagger import Tagger

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labelspace.cli.arguments import Json, ModelPath, TopKOption
-from labelspace.cli.cluster import ClusterOption, TaskMemory
 from labelspace.cli.console import console, print_json
 from labelspace.cli.notes import note, note_selection
-from labelspace.cli.option_groups import DocumentReading, Tagging, with_label_files
-from labelspace.cli.predict_cluster import ClusterRequest, Force, OutFormat, predict_on_cluster
-from labelspace.cli.predict_file import check_out, note_precision, predict_stream
+from labelspace.cli.option_groups import DocumentReading, OptionGroup, Tagging, with_label_files
+from labelspace.cli.predict.cluster import ClusterRequest, PredictClusterOptions, predict_on_cluster
+from labelspace.cli.predict.file import check_out, note_precision, predict_stream
 from labelspace.report.predictions import PredictRequest, as_plain
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
@@ -56,10 +55,7 @@ def predict(
             "--language", metavar="LANG", help="Show names in this language, such as fi, where the labels have them."
         ),
     ] = None,
-    cluster: ClusterOption = None,
-    task_memory: TaskMemory = None,
-    out_format: OutFormat = None,
-    force: Force = False,
+    cluster: Annotated[PredictClusterOptions, typer.Option(parser=OptionGroup.of(PredictClusterOptions))],
     as_json: Json = False,
     reading: DocumentReading,
 ) -> None:
@@ -74,9 +70,9 @@ def predict(
 
     if bool(texts) == bool(file):
         raise DataError("predict needs either texts or --input FILE; write: labelspace predict MODEL 'a text'")
-    on_cluster = ClusterRequest(cluster, task_memory, model, file, out, out_format, force, language, reading)
+    on_cluster = ClusterRequest(cluster, model, file, out, language, reading)
     on_cluster.check()
-    if out is not None and cluster is None:
+    if out is not None and cluster.address is None:
         check_out(Path(out), file)
     tagger = Tagger.load(model)
     display = LabelDisplay(tagger.labels_, language, tagger.gives_probabilities)
@@ -84,7 +80,7 @@ def predict(
     options: TagOptions = with_label_files(tagging, tagger.labels_)
     note_selection(tagger.selection(options), quiet=as_json)
     request = PredictRequest(tagger, k, options, display)
-    if cluster is not None:
+    if cluster.address is not None:
         predict_on_cluster(on_cluster, request, quiet=as_json)
     elif file is not None:
         predict_stream(file, request, reading, None if out is None else Path(out), quiet=as_json)

@@ -1,6 +1,7 @@
 import pytest
 
-from labelspace.cli.options import chosen_preset, compared_recipes, make_limits, make_recipe, parse_ks, parse_settings
+from labelspace.cli.arguments import parse_ks
+from labelspace.cli.recipes import chosen_preset, compared_recipes, make_limits, make_recipe, parse_settings
 from labelspace.errors import ParameterError
 from labelspace.experiment import Limits
 

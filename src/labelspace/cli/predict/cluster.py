@@ -1,74 +1,82 @@
 """Predictions for the documents of many files, on a cluster."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from labelspace.cli.cluster import cluster_executor
+from labelspace.cli.cluster import ADDRESS, TASK_MEMORY, cluster_executor
 from labelspace.cli.console import print_json, print_line, progress
 from labelspace.cli.exit_codes import is_interrupt
 from labelspace.cli.notes import note
-from labelspace.cli.predict_file import note_precision, note_problems
+from labelspace.cli.predict.file import note_precision, note_problems
+from labelspace.data.read_options import ReadOptions
 from labelspace.version import __version__
 
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from labelspace.cluster.prediction import PredictRun
-    from labelspace.data.read_options import ReadOptions
     from labelspace.labels.selection import Selection
     from labelspace.report.predictions import PredictRequest
 
-OutFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--out-format",
-        metavar="ENDING",
-        help="Of the files of --cluster, such as csv or jsonl.gz. Default: the input's.",
-    ),
-]
-Force = Annotated[
-    bool, typer.Option("--force", help="With --cluster: start anew, and replace the predictions in --out.")
-]
+
+class PredictClusterOptions(NamedTuple):
+    """The options of `predict` on a cluster."""
+
+    address: Annotated[str | None, ADDRESS] = None
+    task_memory: Annotated[str | None, TASK_MEMORY] = None
+    out_format: Annotated[
+        str | None,
+        typer.Option(
+            "--out-format",
+            metavar="ENDING",
+            help="Ending of the files to write on a cluster, such as csv or jsonl.gz. Default: the input's.",
+        ),
+    ] = None
+    force: Annotated[
+        bool, typer.Option("--force", help="With --cluster: start anew, and replace the predictions in --out.")
+    ] = False
+
+    def check_unused(self) -> None:
+        """Raise ParameterError if options of a cluster are given without one."""
+        from labelspace.errors import ParameterError
+
+        given = {"--task-memory": self.task_memory, "--out-format": self.out_format, "--force": self.force}
+        for option in [option for option, value in given.items() if value]:
+            raise ParameterError(f"{option} is for --cluster, but there is none; add --cluster local, or leave it out")
+
+    @property
+    def ending(self) -> str | None:
+        """The ending of the files to write; None for that of the input."""
+        return None if self.out_format is None else f".{self.out_format.lower().lstrip('.')}"
 
 
 class ClusterRequest(NamedTuple):
-    """What is asked of a cluster, as typed."""
+    """What a cluster has to do, as typed."""
 
-    address: str | None
-    task_memory: str | None
+    options: PredictClusterOptions
     model: Path
     file: str | None
     out: str | None
-    out_format: str | None
-    force: bool
     language: str | None
     reading: ReadOptions
 
     def check(self) -> None:
-        """Refuse what cannot be done, before any work."""
+        """Raise ParameterError if this cannot be done, before any work."""
         from labelspace.cluster.connection import check_address
         from labelspace.data.answer_files import answer_format
-        from labelspace.errors import ParameterError
 
-        if self.address is None:
-            own = {"--task-memory": self.task_memory, "--out-format": self.out_format, "--force": self.force}
-            for option in [option for option, value in own.items() if value]:
-                raise ParameterError(
-                    f"{option} is for --cluster, but there is none; add --cluster local, or leave it out"
-                )
+        if self.options.address is None:
+            self.options.check_unused()
             return
-        check_address(self.address)
+        check_address(self.options.address)
         self._check_paths()
-        if self.ending is not None:
-            answer_format(f"predictions{self.ending}")
+        if self.options.ending is not None:
+            answer_format(f"predictions{self.options.ending}")
 
     def _check_paths(self) -> None:
         from labelspace.data.answer_files import ENDINGS
@@ -84,19 +92,17 @@ class ClusterRequest(NamedTuple):
                 f"--out must be a folder with --cluster, but {self.out!r} is named like a file; give another name"
             )
 
-    @property
-    def ending(self) -> str | None:
-        """The ending of the files to write; None where it is that of the input."""
-        return None if self.out_format is None else f".{self.out_format.lower().lstrip('.')}"
 
-
-def predict_on_cluster(request: ClusterRequest, asked: PredictRequest, quiet: bool) -> None:
+def predict_on_cluster(request: ClusterRequest, asked: "PredictRequest", quiet: bool) -> None:
     """Write a folder of predictions, and say what is in it."""
     from labelspace.cluster.prediction import predict_files, prepare
 
     asked.tagger.choice.check(asked.options)
     prepared = prepare(prediction_run(request, asked))
-    with _noting_resumption(request.force), cluster_executor(request.address, request.task_memory, quiet) as executor:
+    with (
+        _noting_resumption(request.options.force),
+        cluster_executor(request.options.address, request.options.task_memory, quiet) as executor,
+    ):
         if executor is None:  # there is an address
             return
         with progress(quiet) as report:
@@ -111,10 +117,9 @@ def predict_on_cluster(request: ClusterRequest, asked: PredictRequest, quiet: bo
     note_problems(done.problems, done.n_new)
 
 
-def prediction_run(request: ClusterRequest, asked: PredictRequest) -> PredictRun:
+def prediction_run(request: ClusterRequest, asked: "PredictRequest") -> "PredictRun":
     """What the cluster is told: paths that hold on all machines, and labels in place of files of labels."""
     from labelspace.cluster.prediction import PredictJob, PredictRun, model_fingerprint
-    from labelspace.data.read_options import ReadOptions
 
     tagger, k, options, _ = asked
     selection = tagger.selection(options)
@@ -128,11 +133,11 @@ def prediction_run(request: ClusterRequest, asked: PredictRequest) -> PredictRun
     if tagger.columns_ is not None:
         reading = replace(reading, columns=tagger.columns_)
     settings = run_settings(request, asked, fingerprint, selection)
-    return PredictRun(job, request.file or "", reading, settings, request.ending, request.force)
+    return PredictRun(job, request.file or "", reading, settings, request.options.ending, request.options.force)
 
 
 def run_settings(
-    request: ClusterRequest, asked: PredictRequest, fingerprint: str, selection: Selection | None
+    request: ClusterRequest, asked: "PredictRequest", fingerprint: str, selection: "Selection | None"
 ) -> dict[str, Any]:
     """What must be the same where predictions are gone on with."""
     options, reading = asked.options, request.reading
@@ -148,7 +153,7 @@ def run_settings(
         "consistent": options.get("consistent"),
         "labels": labels,
         "language": request.language,
-        "out_format": request.ending,
+        "out_format": request.options.ending,
         **{key: getattr(reading, key) for key in ("format", "encoding", "delimiter", "text", "id", "embeddings")},
     }
 

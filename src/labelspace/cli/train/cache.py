@@ -1,15 +1,14 @@
 """The cache of the command train: what its options say, progress of reading, and what it took."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from labelspace.cli.notes import note
+from labelspace.cli.option_groups import OptionGroup
 from labelspace.errors import ParameterError
 
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
@@ -17,33 +16,52 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
     from labelspace.experiment import Recipe
     from labelspace.types import Progress
 
-CacheOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--cache",
-        metavar="DIR",
-        help="Train on data larger than memory: documents and large arrays are in files of this folder. "
-        "It keeps the documents for the next training. Not for all methods.",
-    ),
-]
-MaxMemory = Annotated[
-    str | None,
-    typer.Option(
-        "--max-memory",
-        metavar="4GB",
-        help="Memory that a training with --cache may use. Default: half of the machine's.",
-    ),
-]
+
+class KeptOptions(NamedTuple):
+    """The options of what a training keeps on disk."""
+
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Save checkpoints here; an interrupted training resumes when run again. Not for all methods.",
+        ),
+    ] = None
+    keep_texts: Annotated[
+        bool,
+        typer.Option(
+            "--keep-texts", help="Keep the training texts with the model, for `explain` to show similar ones."
+        ),
+    ] = False
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            "--cache",
+            metavar="DIR",
+            help="Train on data larger than memory: documents and large arrays are in files of this folder. "
+            "It keeps the documents for the next training. Not for all methods.",
+        ),
+    ] = None
+    max_memory: Annotated[
+        str | None,
+        typer.Option(
+            "--max-memory",
+            metavar="4GB",
+            help="Memory that a training with --cache may use. Default: half of the machine's.",
+        ),
+    ] = None
+
+
+Kept = Annotated[KeptOptions, typer.Option(parser=OptionGroup.of(KeptOptions))]
 MB = 10**6
 SHOWN = 16 * MB  # of a file whose reading is shown
 READING = "reading (MB)"
 
 
 @contextmanager
-def opened_cache(
-    folder: Path | None, max_memory: str | None, recipe: Recipe, quiet: bool
-) -> Iterator[CacheFolder | None]:
-    """The cache of the options ``--cache`` and ``--max-memory``; None without the first."""
+def opened_cache(kept: KeptOptions, recipe: "Recipe", quiet: bool) -> "Iterator[CacheFolder | None]":
+    """Yield the cache of the options ``--cache`` and ``--max-memory``, or None without the first."""
+    folder, max_memory = kept.cache, kept.max_memory
     if folder is None:
         if max_memory is not None:
             raise ParameterError("--max-memory limits a training with a cache, but there is none; add --cache DIR")
@@ -62,7 +80,7 @@ def opened_cache(
         yield cache
 
 
-def note_cache(cache: CacheFolder) -> None:
+def note_cache(cache: "CacheFolder") -> None:
     """Say where a cache cannot do what it is for."""
     from labelspace.data.cache.resident import can_drop_pages, is_in_memory
 
@@ -75,7 +93,7 @@ def note_cache(cache: CacheFolder) -> None:
 
 
 @contextmanager
-def showing_reading(cache: CacheFolder | None, report: Progress) -> Iterator[None]:
+def showing_reading(cache: "CacheFolder | None", report: "Progress") -> Iterator[None]:
     """Show how much of large files was read into the cache."""
     if cache is None:
         yield
@@ -94,7 +112,7 @@ def showing_reading(cache: CacheFolder | None, report: Progress) -> Iterator[Non
         yield
 
 
-def cache_summary(cache: CacheFolder | None) -> dict[str, Any]:
+def cache_summary(cache: "CacheFolder | None") -> dict[str, Any]:
     """What a training took of memory and disk, in megabytes, under ``cache``; empty without one."""
     if cache is None:
         return {}

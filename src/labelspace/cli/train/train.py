@@ -5,21 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import (
-    Best,
-    DataPath,
-    Fast,
-    Features,
-    Json,
-    MaxLatencyMs,
-    MaxModelMb,
-    Optimize,
-    Seed,
-    Set,
-    TimeBudget,
-    source_name,
-)
-from labelspace.cli.cluster import ClusterOption, TaskMemory, cluster_executor
+from labelspace.cli.arguments import DataPath, Json, source_name
+from labelspace.cli.cluster import Cluster, cluster_executor
 from labelspace.cli.console import print_json, print_line, progress
 from labelspace.cli.notes import (
     model_at,
@@ -31,14 +18,8 @@ from labelspace.cli.notes import (
     noting_resumption,
 )
 from labelspace.cli.option_groups import Reading
-from labelspace.cli.training_cache import (
-    CacheOption,
-    MaxMemory,
-    cache_summary,
-    opened_cache,
-    print_cache,
-    showing_reading,
-)
+from labelspace.cli.recipes import Method, Training
+from labelspace.cli.train.cache import Kept, cache_summary, opened_cache, print_cache, showing_reading
 
 if TYPE_CHECKING:
     from labelspace.experiment import Plan, Recipe
@@ -48,45 +29,16 @@ if TYPE_CHECKING:
 
 def train(
     data: DataPath,
-    method: Annotated[
-        str | None, typer.Option("--method", help="The method; `labelspace methods` lists them. Default: blend.")
-    ] = None,
+    method: Method = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="MODEL", help="Folder to save to. Default: runs/DATA-METHOD.")
     ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option("--preset", help="Parameters by name, such as paper: the method as published; --set overrides."),
-    ] = None,
-    fast: Fast = False,
-    best: Best = False,
-    budget: TimeBudget = None,
-    max_model_mb: MaxModelMb = None,
-    max_latency_ms: MaxLatencyMs = None,
-    optimize: Optimize = None,
-    features: Features = None,
-    settings: Set = None,
-    seed: Seed = 0,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Save checkpoints here; an interrupted training resumes when run again. Not for all methods.",
-        ),
-    ] = None,
-    keep_texts: Annotated[
-        bool,
-        typer.Option(
-            "--keep-texts", help="Keep the training texts with the model, for `explain` to show similar ones."
-        ),
-    ] = False,
-    cache: CacheOption = None,
-    max_memory: MaxMemory = None,
-    cluster: ClusterOption = None,
-    task_memory: TaskMemory = None,
+    *,
+    training: Training,
+    kept: Kept,
+    cluster: Cluster,
     force: Annotated[bool, typer.Option("--force", help="Replace --out even if it holds other files.")] = False,
     as_json: Json = False,
-    *,
     reading: Reading,
 ) -> None:
     """Train a model on DATA and save it.
@@ -94,16 +46,13 @@ def train(
     A model that is there already is replaced, a folder with other files only with --force.
     """
     from labelspace import experiment, store
-    from labelspace.cli.options import chosen_preset, make_limits, make_recipe
     from labelspace.data.source import open_source
     from labelspace.models.capabilities import TrainsInTasks, require
 
-    limits = make_limits(budget, max_model_mb, max_latency_ms)
-    settings = [*(settings or []), *([] if optimize is None else [f"optimize={optimize}"])]
-    recipe = make_recipe(method, settings, features, seed, chosen_preset(preset, fast, best))
+    recipe, limits = training.recipe(method), training.limits()
     recipe.check()
-    experiment.check_plannable(recipe, limits, checkpoint, on_cluster=cluster is not None)
-    if cluster is not None:
+    experiment.check_plannable(recipe, limits, kept.checkpoint, on_cluster=cluster.address is not None)
+    if cluster.address is not None:
         require(recipe.tagger().model, TrainsInTasks)  # before a cluster is started
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
     store.check_writable(out, force)  # before training, not after it
@@ -120,16 +69,25 @@ def train(
         if not as_json:
             note_plan(plan, is_first=len(plans) == 1)
 
-    with opened_cache(cache, max_memory, recipe, quiet=as_json) as source.cache:
+    with opened_cache(kept, recipe, quiet=as_json) as source.cache:
         with (
-            cluster_executor(cluster, task_memory, quiet=as_json) as executor,
-            noting_resumption(checkpoint),
+            cluster_executor(*cluster, quiet=as_json) as executor,
+            noting_resumption(kept.checkpoint),
             progress(quiet=as_json) as report,
             showing_reading(source.cache, report),
             experiment.timed() as taken,
         ):
-            inspect = None if as_json else note_documents
-            tagger = experiment.train(source, recipe, report, checkpoint, inspect, limits, tell, keep_texts, executor)
+            tagger = experiment.train(
+                source,
+                recipe,
+                progress=report,
+                checkpoint=kept.checkpoint,
+                inspect=None if as_json else note_documents,
+                limits=limits,
+                tell=tell,
+                keep_texts=kept.keep_texts,
+                executor=executor,
+            )
         if executor is not None:
             taken.cpu += executor.cpu_seconds
         tagger.save(out, force)

@@ -1,0 +1,1 @@
+"""The command train: a model from documents with labels."""
