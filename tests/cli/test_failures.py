@@ -129,7 +129,7 @@ def test_an_unforeseen_error_does_not_blame_the_model(run, files, monkeypatch, e
     def broken(*args, **options):
         raise error
 
-    monkeypatch.setattr(Tagger, "predict_topk", broken)
+    monkeypatch.setattr(Tagger, "answers", broken)
     code, out, err = run("predict", "model", "common")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert err.startswith(f"error: internal error: {type(error).__name__}: ")
