@@ -135,7 +135,7 @@ def test_what_would_leave_nothing_or_close_a_circle_is_refused():
     with pytest.raises(DataError, match="would remove all 4; leave it out: skip=empty_documents"):
         clean(Documents({"train": Dataset(Y, LabelSpace.numbered(4), [" "] * 4)}))
     space = LabelSpace(["egg", "food", "foods", "eggs"], hierarchy=Hierarchy.from_edges([[0, 1], [2, 3]], 4))
-    with pytest.raises(DataError, match="circle.*--skip near_duplicate_labels"):
+    with pytest.raises(DataError, match="circle.*skip=near_duplicate_labels"):
         clean(Documents({"train": Dataset(Y, space, ["a", "b", "c", "d"])}))
 
 

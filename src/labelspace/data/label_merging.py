@@ -46,9 +46,9 @@ def _hierarchy(labels: LabelSpace, number: Longs, names: Sequence[str]) -> Hiera
         return Hierarchy.from_edges(edges[edges[:, 0] != edges[:, 1]], len(names), names)
     except DataError as error:
         raise DataError(
-            f"label names that are merged must not close a circle, but {error}; leave out near_duplicate_labels, or "
-            "normalize_labels",
-            options=["normalize_labels"],
+            f"label names that are merged must not close a circle, but {error}; leave it out: "
+            "skip=near_duplicate_labels, or no normalize_labels",
+            options=["skip=", "normalize_labels"],
         ) from None
 
 

@@ -5,37 +5,20 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from labelspace.data.checks import contents, duplicates, label_hierarchy, label_names, label_use
-from labelspace.data.checks.base import MEDIUM, SEVERITIES, Check, Example, Finding, Found
+from labelspace.data.checks.base import SEVERITIES, TEXTS, Check, Example, Finding, Found
 from labelspace.data.checks.documents import Documents
 from labelspace.errors import DataError, ParameterError
 
 CHECKS: Mapping[str, Check] = {
-    check.name: check
+    name: Check(name=name, find=find, **TEXTS[name])
     for module in (duplicates, label_use, label_names, contents, label_hierarchy)
-    for check in module.CHECKS
+    for name, find in module.FINDERS.items()
 }
 """All checks that need no training."""
 DEEP_CHECKS: Mapping[str, Check] = {
-    check.name: check
-    for check in (
-        Check(
-            "probably_wrong_labels",
-            MEDIUM,
-            "labels of training documents look wrong",
-            "a model that knows these labels well and has not seen these documents gives them no chance: they are "
-            "wrong, or the text does not show them",
-            "look at them, the surest first (--examples 100), and remove those that are wrong",
-        ),
-        Check(
-            "probably_missing_labels",
-            MEDIUM,
-            "training documents seem to lack a label",
-            "a model that has not seen these documents gives these labels a chance of 90 % or more",
-            "look at them, the surest first (--examples 100), and add those that are missing",
-        ),
-    )
+    name: Check(name=name, **TEXTS[name]) for name in ("probably_wrong_labels", "probably_missing_labels")
 }
-"""Those that train a model."""
+"""Checks of labels against what a model says; ``experiment.label_errors`` makes them."""
 
 
 @dataclass(frozen=True)

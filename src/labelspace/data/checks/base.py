@@ -1,7 +1,9 @@
 """What a check is, and what it finds."""
 
+import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from labelspace.types import PATH_SEPARATOR
@@ -9,6 +11,10 @@ from labelspace.types import PATH_SEPARATOR
 if TYPE_CHECKING:
     from labelspace.data.checks.documents import Documents
 
+TEXTS: dict[str, dict[str, Any]] = tomllib.loads(
+    resources.files(__package__).joinpath("checks.toml").read_text(encoding="utf-8")
+)
+"""What each check says, by its name."""
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 SEVERITIES = (HIGH, MEDIUM, LOW)
 # Share below which the severity is the next lower one: one leaked document of a thousand changes no figure. A larger

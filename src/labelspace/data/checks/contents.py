@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from labelspace.data.checks.base import LOW, MEDIUM, Check, Example, Found, shown
+from labelspace.data.checks.base import Example, Found, shown
 from labelspace.data.checks.documents import Documents
 from labelspace.data.text_repair import has_control, is_garbled
 from labelspace.types import Bools, Longs
@@ -92,56 +92,11 @@ def find_control(documents: Documents) -> Found | None:
     return _in_texts_and_names(documents, has_control)
 
 
-CHECKS = (
-    Check(
-        "empty_documents",
-        MEDIUM,
-        "documents are empty",
-        "there is nothing to learn from or to tag; they only teach how frequent labels are",
-        "remove them, except those of test",
-        find_empty,
-        fixed=True,
-    ),
-    Check(
-        "documents_without_labels",
-        MEDIUM,
-        "documents have no label",
-        "in training they say that no label fits, in a test they are left out",
-        "label them, or remove them if no one has looked at them",
-        find_unlabeled,
-    ),
-    Check(
-        "wrong_encoding",
-        MEDIUM,
-        "texts and label names have a wrong encoding",
-        "the same word in two spellings counts as two words, and such names are shown to users",
-        "restore them where that is certain",
-        find_garbled,
-        fixed=True,
-    ),
-    Check(
-        "control_characters",
-        MEDIUM,
-        "texts and label names have control characters",
-        "they split words and disturb terminals and parsers",
-        "remove them",
-        find_control,
-        fixed=True,
-    ),
-    Check(
-        "long_documents",
-        LOW,
-        "documents are absurdly long",
-        "they may be several documents in one, and take most of the time",
-        "look at them, split or cut them",
-        find_long,
-    ),
-    Check(
-        "documents_with_many_labels",
-        LOW,
-        "documents have absurdly many labels",
-        "they are often lists of everything, and make unrelated labels occur together",
-        "look at them, and keep the labels that matter",
-        find_many_labels,
-    ),
-)
+FINDERS = {
+    "empty_documents": find_empty,
+    "documents_without_labels": find_unlabeled,
+    "wrong_encoding": find_garbled,
+    "control_characters": find_control,
+    "long_documents": find_long,
+    "documents_with_many_labels": find_many_labels,
+}

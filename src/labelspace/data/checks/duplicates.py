@@ -5,7 +5,7 @@ from itertools import islice
 
 import numpy as np
 
-from labelspace.data.checks.base import HIGH, LOW, MEDIUM, Check, Example, Found, shown
+from labelspace.data.checks.base import Example, Found, shown
 from labelspace.data.checks.documents import Documents
 from labelspace.types import Bools, Dataset, Doubles, Ints, Longs
 
@@ -133,55 +133,11 @@ def find_repeated_ids(documents: Documents) -> Found | None:
     return Found(count, len(documents), examples) if count else None
 
 
-CHECKS = (
-    Check(
-        "leaked_documents",
-        HIGH,
-        "{held_out} documents stand in an earlier split too",
-        "the model has seen the answers, so the figures of the test are too good",
-        "remove them from train",
-        find_leaks,
-        fixed=True,
-    ),
-    Check(
-        "near_leaked_documents",
-        MEDIUM,
-        "{held_out} documents stand in an earlier split too, except for a few words",
-        "the model has nearly seen the answers, so the figures of the test are too good for new texts",
-        "split so that versions of one document stay on one side",
-        find_near_leaks,
-    ),
-    Check(
-        "conflicting_labels",
-        MEDIUM,
-        "documents equal an earlier one and have other labels",
-        "a model cannot learn both; often each lacks labels of the other",
-        "decide which labels are right, or join them into one document",
-        find_conflicts,
-    ),
-    Check(
-        "duplicate_documents",
-        MEDIUM,
-        "{learned_from} documents equal an earlier one, labels too",
-        "what is counted twice weighs twice, and held-out documents are not new",
-        "keep the first of each",
-        find_duplicates,
-        fixed=True,
-    ),
-    Check(
-        "near_duplicate_documents",
-        LOW,
-        "training documents equal an earlier one, except for a few words",
-        "a random split would put versions of one document on both sides",
-        "keep versions of one document in one split; remove them where they are copies",
-        find_near_duplicates,
-    ),
-    Check(
-        "repeated_ids",
-        LOW,
-        "documents share the id of another document",
-        "predictions cannot be matched by the id",
-        "give each document an id of its own",
-        find_repeated_ids,
-    ),
-)
+FINDERS = {
+    "leaked_documents": find_leaks,
+    "near_leaked_documents": find_near_leaks,
+    "conflicting_labels": find_conflicts,
+    "duplicate_documents": find_duplicates,
+    "near_duplicate_documents": find_near_duplicates,
+    "repeated_ids": find_repeated_ids,
+}

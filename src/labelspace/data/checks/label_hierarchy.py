@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelspace.data.checks.base import LOW, Check, Example, Found, shown_name
+from labelspace.data.checks.base import Example, Found, shown_name
 from labelspace.data.checks.documents import Documents
 from labelspace.data.checks.label_use import examples_of
 from labelspace.types import Csr, Hierarchy, Ints, Longs, check_ancestors, rows_of
@@ -92,38 +92,9 @@ def parents_present(hierarchy: Hierarchy, Y: Csr) -> tuple[Longs, Longs]:
     return counts[0], counts[1]
 
 
-CHECKS = (
-    Check(
-        "uneven_ancestors",
-        LOW,
-        "documents treat ancestors of their labels unlike most others",
-        "whether a document has a parent label is then a matter of habit, which no model can learn",
-        "add the ancestors to all documents, or keep the most specific labels",
-        find_uneven_ancestors,
-    ),
-    Check(
-        "redundant_edges",
-        LOW,
-        "edges of the hierarchy are implied by others",
-        "a parent that is a grandparent too says nothing more, and disturbs levels and paths",
-        "remove them",
-        find_redundant_edges,
-        fixed=True,
-    ),
-    Check(
-        "several_roots",
-        LOW,
-        "labels lie below several roots of the hierarchy",
-        "right for some vocabularies; in a category tree one of the parents is wrong",
-        "look at their parents in hierarchy.tsv",
-        find_several_roots,
-    ),
-    Check(
-        "single_children",
-        LOW,
-        "labels are the only child of a label that no document has without them",
-        "parent and child mean the same here, so one of them can go",
-        "merge the two, or leave it if more children will come",
-        find_single_children,
-    ),
-)
+FINDERS = {
+    "uneven_ancestors": find_uneven_ancestors,
+    "redundant_edges": find_redundant_edges,
+    "several_roots": find_several_roots,
+    "single_children": find_single_children,
+}

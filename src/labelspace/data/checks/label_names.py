@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from labelspace.data.checks.base import LOW, MEDIUM, Check, Example, Found, shown_name
+from labelspace.data.checks.base import Example, Found, shown_name
 from labelspace.data.checks.documents import Documents
 from labelspace.types import PATH_SEPARATOR
 
@@ -163,22 +163,4 @@ def mistyped(documents: Documents) -> Iterator[tuple[int, int]]:
                 break
 
 
-CHECKS = (
-    Check(
-        "near_duplicate_labels",
-        MEDIUM,
-        "labels look like another spelling of a more frequent one",
-        "their documents are split among spellings, and each spelling counts as a miss of the other",
-        "merge them into the most frequent spelling",
-        find_spellings,
-        fixed=True,
-    ),
-    Check(
-        "mistyped_labels",
-        LOW,
-        "rare labels differ in one letter from a frequent one",
-        "a typing error makes a label that cannot be learned",
-        "look at them, and rename those that are mistyped",
-        find_mistyped,
-    ),
-)
+FINDERS = {"near_duplicate_labels": find_spellings, "mistyped_labels": find_mistyped}

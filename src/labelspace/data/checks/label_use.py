@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelspace.data.checks.base import HIGH, LOW, MEDIUM, Check, Example, Found, shown_name
+from labelspace.data.checks.base import Example, Found, shown_name
 from labelspace.data.checks.documents import Documents
 from labelspace.types import Bools, Longs
 
@@ -81,37 +81,9 @@ def find_id_like(documents: Documents) -> Found | None:
     return Found(len(at), len(names), examples_of(documents, at), "; ".join(found_in))
 
 
-CHECKS = (
-    Check(
-        "id_like_labels",
-        HIGH,
-        "labels belong to one document each, as ids do",
-        "what only one document has cannot be learned",
-        "leave this column or field out of the labels",
-        find_id_like,
-    ),
-    Check(
-        "unseen_labels",
-        MEDIUM,
-        "labels of {held_out} documents have no training document",
-        "no method but those that read label names can find them, so they count as missed",
-        "add training documents for them, or split so that every label is in train",
-        find_unseen,
-    ),
-    Check(
-        "single_document_labels",
-        LOW,
-        "labels have one training document",
-        "one document says little of what a label means",
-        "add documents, give synonyms in labels.jsonl, or merge rare labels",
-        find_single,
-    ),
-    Check(
-        "unused_labels",
-        LOW,
-        "labels have no document, nor has any label below them",
-        "only methods that read label names can suggest them",
-        "remove them from labels.jsonl and hierarchy.tsv, or add documents",
-        find_unused,
-    ),
-)
+FINDERS = {
+    "id_like_labels": find_id_like,
+    "unseen_labels": find_unseen,
+    "single_document_labels": find_single,
+    "unused_labels": find_unused,
+}
