@@ -22,7 +22,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'labe
         (["--cluster", "local", "--task-memory", "much"], "--task-memory must be a size such as 500MB or 4GB"),
         (
             ["--cluster", "local", "--budget", "2m"],
-            "limits are kept to by what this machine measures, but there is a cluster",
+            "limits are kept by measurements on one machine, but there is a cluster",
         ),
     ],
 )

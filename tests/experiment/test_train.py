@@ -61,11 +61,14 @@ def test_a_method_reads_the_view_that_suits_it_unless_told_otherwise(data):
     assert ngrams(Recipe("popular")) == 2
 
 
-def test_a_wrong_parameter_is_said_before_the_data_are_read(tmp_path):
-    class Unreadable:
-        def train(self):
-            raise AssertionError("the data were read")
+class Unreadable:
+    cache = None
 
+    def train(self):
+        raise AssertionError("the data were read")
+
+
+def test_a_wrong_parameter_is_said_before_the_data_are_read(tmp_path):
     with pytest.raises(ParameterError, match="C of one_vs_rest must be above 0"):
         train(Unreadable(), Recipe("one_vs_rest", {"C": 0}))
 
@@ -73,8 +76,8 @@ def test_a_wrong_parameter_is_said_before_the_data_are_read(tmp_path):
 def test_a_wrong_setting_of_the_features_is_said_before_the_data_are_read():
     for method in ("one_vs_rest", "blend"):
         with pytest.raises(ParameterError, match="min_df of tfidf must be an integer"):
-            train(None, Recipe(method, feature_params={"min_df": 0}))
+            train(Unreadable(), Recipe(method, feature_params={"min_df": 0}))
         with pytest.raises(ParameterError, match="tfidf has no parameter 'color'"):
-            train(None, Recipe(method, feature_params={"color": 1}))
+            train(Unreadable(), Recipe(method, feature_params={"color": 1}))
     with pytest.raises(ParameterError, match="a checkpoint needs a method that can resume its training, but popular"):
-        train(None, Recipe("popular"), checkpoint="folder")
+        train(Unreadable(), Recipe("popular"), checkpoint="folder")

@@ -85,7 +85,15 @@ def compare(
             note(f"replaces the comparison at {out}")
     with cluster_executor(*cluster, quiet=as_json) as executor, progress(quiet=as_json) as report:
         results = experiment.compare(
-            source, recipes, out, ks, seed, report, seeds=several, only_runnable=takes_all, executor=executor
+            source,
+            recipes,
+            out,
+            ks=ks,
+            seed=seed,
+            seeds=several,
+            only_runnable=takes_all,
+            progress=report,
+            executor=executor,
         )
     with writing_text(out / "report.html") as file:
         file.write(comparison_page(results))

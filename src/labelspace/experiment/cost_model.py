@@ -1,12 +1,14 @@
-"""What the members of a blend would cost on all documents, by what they cost on the first thousand.
+"""Predict the costs of the members of a blend on all documents from their costs on up to a thousand documents.
 
-1. Take ``PROBE_SIZES`` training documents, drawn by the seed, make the views of them, and train the member on each.
-2. CPU seconds of training grow by the power ``GROWTH`` of the number of documents, which was measured on data sets of
-   short and long texts and of features; seconds of prediction, megabytes and latency by the power between the two
-   probes, within bounds. That of 16,000 documents of EURLEX57K, 12,404 of CookingSE and 12,920 of Delicious was
-   expected within a third, where members take more than a second.
+1. Draw ``PROBE_SIZES`` training documents by the seed, make their views, and train the member on each sample.
+2. Extrapolate. CPU seconds of training grow by the power ``GROWTH`` of the number of documents, which was measured on
+   data sets of short texts, of long texts and of features. Seconds of prediction, megabytes and latency grow by the
+   power between the two samples, within bounds.
 
-A member is measured when it is first asked for, and not at all where that alone would cost too much.
+On 16,000 documents of EURLEX57K, 12,404 of CookingSE and 12,920 of Delicious, the predicted training times were right
+within a third for members that take more than a second.
+
+A member is measured when its cost is first requested, and not at all if the measurement itself would cost too much.
 """
 
 import tempfile
@@ -27,25 +29,33 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
 from labelspace.types import Dataset, LabelSpace
 
-WARM_UP = 50  # documents of first trainings
-PROBE_SIZES = (250, 1000)
+WARM_UP = 50  # documents of the first, untimed trainings, which compile kernels or load compiled ones
+PROBE_SIZES = (250, 1000)  # documents: larger samples predict better and use up more of the budget
 GROWTH = {
-    "neighbors": 0.35, "lexical": 0.8, "label_tree": 1.1, "pdsparse": 1.15, "network": 0.75, "glas": 0.7,
-    "sleec": 1.4, "fastxml": 1.1, "poincare": 1.0,
-}  # fmt: skip
-PREDICT_GROWTH, SIZE_GROWTH, LATENCY_GROWTH = (
-    (0.0, 0.5),
-    (0.0, 0.8),
-    (0.0, 0.4),
-)  # bounds of the powers that are measured
-PREDICTED, TIMED_ALONE = 200, 30  # documents that prediction is timed on, all together and one at a time
-LARGEST_PROBE = 0.04  # of the CPU seconds that there are: what would take more is not measured
-K = 20  # labels that a member predicts
+    "neighbors": 0.35,
+    "lexical": 0.8,
+    "label_tree": 1.1,
+    "pdsparse": 1.15,
+    "network": 0.75,
+    "glas": 0.7,
+    "sleec": 1.4,
+    "fastxml": 1.1,
+    "poincare": 1.0,
+}
+"""Measured powers by which the CPU seconds of training grow with the number of documents."""
+# Bounds of the powers that are measured here: two small samples are noisy, and an extrapolation multiplies the noise.
+PREDICT_GROWTH = (0.0, 0.5)
+SIZE_GROWTH = (0.0, 0.8)
+LATENCY_GROWTH = (0.0, 0.4)
+PREDICTED = 200  # documents that prediction is timed on, all together
+TIMED_ALONE = 30  # documents that latency is timed on, one at a time
+LARGEST_PROBE = 0.04  # share of the budget: a sample that would take more is not measured
+K = 20  # labels that a member predicts: twice the default number of candidates, as in a blend
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a member, or of a view, on all documents."""
+    """The cost of a member or a view on all documents."""
 
     seconds: float  # CPU, to train once
     predict_seconds: float  # CPU, for one document of many
@@ -54,14 +64,14 @@ class Cost:
 
 
 class CostModel:
-    """Costs on all of the documents, measured on some."""
+    """Costs on all documents, extrapolated from measurements on samples of them."""
 
     def __init__(self, documents: Dataset, most_seconds: float, clock: Callable[[], float], seed: int = 0) -> None:
         self.documents, self.most_seconds, self.clock, self.seed = documents, most_seconds, clock, seed
         self.n = len(documents)
         self.sizes = sorted({min(size, self.n) for size in PROBE_SIZES})
         self._measured: dict[Member | str, Cost | None] = {}
-        self._views: dict[tuple[str, int], Views] = {}  # of samples, by name and size
+        self._views: dict[tuple[str, int], Views] = {}  # of samples, by the name of a view and the number of documents
 
     @cached_property
     def _order(self) -> list[int]:
@@ -72,7 +82,7 @@ class CostModel:
         return self.documents.rows(self._order[:size])
 
     def view(self, name: str) -> Cost | None:
-        """The cost of a view; ready-made features cost nothing."""
+        """Return the cost of a view, 0 for ready-made features; None if measuring it would take too long."""
         if self.documents.X is not None:
             return Cost(0.0, 0.0, 0.0, 0.0)
         if name not in self._measured:
@@ -80,16 +90,16 @@ class CostModel:
         return self._measured[name]
 
     def member(self, member: Member) -> Cost | None:
-        """The cost of a member beside its view; None where measuring it would take too long."""
+        """Return the cost of a member without its view; None if measuring it would take too long."""
         if member not in self._measured:
             growth = GROWTH.get(member.method, 1.0)
             self._measured[member] = self._of(lambda size: self._probe_member(member, size), growth)
         return self._measured[member]
 
     def _of(self, probe: Callable[[int], Cost], growth: float) -> Cost | None:
-        """Measure at all sizes and extrapolate; None where a probe is too dear."""
+        """Measure at all sizes and extrapolate; return None if a sample would take too long."""
         costs, before = [], min(WARM_UP, self.n)
-        probe(before)  # it compiles, or reads what was compiled
+        probe(before)  # compiles kernels, or loads compiled ones
         last = probe(before)
         for size in self.sizes:
             if last.seconds * (size / before) ** min(growth, 1.0) > LARGEST_PROBE * self.most_seconds:
@@ -104,9 +114,11 @@ class CostModel:
             return float(values[-1] * ratio ** np.clip(power, *bounds))
 
         return Cost(
-            last.seconds * ratio**growth, grown("predict_seconds", PREDICT_GROWTH), grown("mb", SIZE_GROWTH),
+            last.seconds * ratio**growth,
+            grown("predict_seconds", PREDICT_GROWTH),
+            grown("mb", SIZE_GROWTH),
             grown("latency_ms", LATENCY_GROWTH),
-        )  # fmt: skip
+        )
 
     def _view(self, name: str) -> View:
         return member_view(name, self.n)
@@ -117,7 +129,7 @@ class CostModel:
         seconds, _ = self._timed(lambda: features.fit_transform(texts))
         many, _ = self._timed(lambda: features.transform(texts[:PREDICTED]))
         alone = [self._timed(partial(features.transform, [text]))[0] for text in texts[:TIMED_ALONE]]
-        mb = saved_megabytes({"features": features})
+        mb = parts_megabytes({"features": features})
         return Cost(seconds, many / len(texts[:PREDICTED]), mb, 1e3 * float(np.median(alone)))
 
     def _views_of(self, member: Member, size: int) -> Views:
@@ -148,18 +160,18 @@ class CostModel:
         many, _ = self._timed(lambda: predict_member(trained, some, member.view, k))
         rows = [views.rows([row]) for row in range(min(TIMED_ALONE, size))]
         alone = [self._timed(partial(predict_member, trained, row, member.view, k))[0] for row in rows]
-        mb = saved_megabytes({"model": trained})
+        mb = parts_megabytes({"model": trained})
         return Cost(seconds, many / some.n, mb, 1e3 * float(np.median(alone)))
 
     def _timed(self, work: Callable[[], Any]) -> tuple[float, Any]:
-        """CPU seconds of a piece of work, and what it returns."""
+        """Return the CPU seconds of a piece of work, and its result."""
         begin = self.clock()
         result = work()
         return self.clock() - begin, result
 
 
-def saved_megabytes(parts: Mapping[str, Stateful], labels: LabelSpace | None = None) -> float:
-    """What parts of a model weigh on disk."""
+def parts_megabytes(parts: Mapping[str, Stateful], labels: LabelSpace | None = None) -> float:
+    """Return the size of parts of a model on disk, in megabytes."""
     with tempfile.TemporaryDirectory() as folder:
         store.save(f"{folder}/model", {}, parts, labels)
         return store.folder_bytes(f"{folder}/model") / 1e6

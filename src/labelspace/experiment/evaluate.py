@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Unpack, cast
 
 import numpy as np
@@ -261,5 +262,12 @@ def _percent(groups: Mapping[Any, Mapping[str, float]]) -> dict[str, dict[str, f
 
 
 def megabytes(folder: str | Path) -> float:
-    """What a saved model weighs."""
+    """Return the size of a saved model, in megabytes."""
     return round(store.folder_bytes(folder) / 1e6, 3)
+
+
+def saved_megabytes(tagger: Tagger) -> float:
+    """Save a tagger to a temporary folder, and return its size in megabytes."""
+    with TemporaryDirectory() as folder:
+        tagger.save(f"{folder}/model")
+        return megabytes(f"{folder}/model")

@@ -1,21 +1,20 @@
-"""The best blend that keeps to limits: which members, views and folds, by what they would cost.
+"""Plan the best blend within limits: choose its members, views and folds by their predicted costs.
 
 1. List all blends: one linear member with one view, any of the other members, and one fold or more.
-2. Ask the cost model what each costs, and keep those within the limits.
-3. Of these take the one with the greatest gain: the sum of what its parts gained on our benchmarks.
+2. Predict the cost of each blend by the cost model, and keep the blends within the limits.
+3. Take the blend with the greatest gain: the sum of the gains of its parts on our benchmarks.
 4. After the training, measure size and latency; while they exceed a limit, leave out the member that gains least.
 """
 
 import math
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 from labelspace.errors import ParameterError
-from labelspace.experiment.cost_model import Cost, CostModel, saved_megabytes
-from labelspace.experiment.evaluate import megabytes
+from labelspace.experiment.cost_model import Cost, CostModel, parts_megabytes
+from labelspace.experiment.evaluate import saved_megabytes
 from labelspace.experiment.timing import latency, shown_duration, warm_up
 from labelspace.features.language import detect_language
 from labelspace.models.blend.members import (
@@ -36,32 +35,32 @@ from labelspace.types import Dataset
 
 LINEAR = ("pdsparse", "label_tree")
 GAINS = {"pdsparse": 0.6, "lexical": 0.5, "neighbors": 0.4, "network": 0.1, "glas": 0.1}
-"""Points of nDCG@5 on texts, about the mean of EURLEX57K, CookingSE and BigBasket20K, beside ``label_tree``."""
+"""Gains over ``label_tree`` on texts, in points of nDCG@5: about the mean of EURLEX57K, CookingSE and BigBasket20K."""
 GAINS_ON_FEATURES = {"sleec": 0.8, "neighbors": 0.6, "glas": 0.25, "network": 0.1}
-"""On Bibtex and Delicious."""
-GAINS_OF_RARE_LABELS = {"lexical": 1.7}  # points of PSP@5, where they differ
-GAIN_OF_WIDE_VIEW = 0.5
-GAIN_OF_FOLDS = {1: 0.0, 2: 0.2, 3: 0.25, 5: 0.3}
-STACKING_SECONDS = 1e-4  # CPU, per document held out and member
-TOGETHER = 1.3  # latency of members one after another is more than the sum: they share the cache
-OVERHEAD_MS = 0.12  # of one document
-OVERHEAD_MB = 0.3
-RESERVE = 0.9  # of a budget that is planned with: what was measured on few documents is not exact
+"""Gains on ready-made features: about the mean of Bibtex and Delicious."""
+GAINS_OF_RARE_LABELS = {"lexical": 1.7}  # points of PSP@5, where they differ from the gains of nDCG@5
+GAIN_OF_WIDE_VIEW = 0.5  # of a linear member with bigrams or character n-grams in place of words
+GAIN_OF_FOLDS = {1: 0.0, 2: 0.2, 3: 0.25, 5: 0.3}  # more folds give the stacking model more documents to learn from
+STACKING_SECONDS = 1e-4  # CPU seconds of the stacking model, per document held out and member
+TOGETHER = 1.3  # the latency of members one after another is more than the sum: they share the processor's cache
+OVERHEAD_MS = 0.12  # of one document, in addition to members and views
+OVERHEAD_MB = 0.3  # of a saved blend, in addition to members, views and label names
+RESERVE = 0.9  # share of the budget that a plan may use: extrapolated costs are not exact
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits that a plan keeps to; None where there is none."""
+    """The limits of a plan; None for no limit."""
 
-    cpu_seconds: float | None = None  # of the training, all threads together
+    cpu_seconds: float | None = None  # of the training, summed over threads
     model_mb: float | None = None  # on disk
-    latency_ms: float | None = None  # of one document from its text, median
+    latency_ms: float | None = None  # median time of one document, from its text
 
     def __bool__(self) -> bool:
         return self != Limits()
 
     def check(self) -> None:
-        """Refuse limits that are not positive numbers."""
+        """Raise ParameterError unless all limits are positive numbers."""
         named = {"--budget": self.cpu_seconds, "--max-model-mb": self.model_mb, "--max-latency-ms": self.latency_ms}
         for option, value in named.items():
             if value is not None and not 0 < value < float("inf"):
@@ -70,10 +69,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Plan:
-    """A blend, what it would cost, and what was left out for which reason."""
+    """A blend, its predicted costs, and the members that were left out, with reasons."""
 
     members: tuple[Member, ...]
-    n_folds: int | None  # None where members are trained once, without validation documents or a sample
+    n_folds: int | None  # None: each member is trained once, and stacked on validation or training documents
     gain: float
     seconds: float
     mb: float
@@ -81,7 +80,7 @@ class Plan:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def params(self) -> dict[str, Any]:
-        """The parameters of this blend."""
+        """Return the parameters of this blend."""
         folds = {} if self.n_folds is None else {"n_folds": self.n_folds}
         return {"members": ",".join(map(str, self.members)), **folds}
 
@@ -95,7 +94,7 @@ class Plan:
 
 
 class Planner:
-    """Plans for some training documents; ``n_validation`` others are there for the stacking model."""
+    """Plans blends for training documents; ``n_validation`` other documents serve the stacking model."""
 
     def __init__(self, documents: Dataset, limits: Limits, optimize: str, n_validation: int, budget: Budget) -> None:
         limits.check()
@@ -106,10 +105,13 @@ class Planner:
         self.gains = dict(GAINS_ON_FEATURES if documents.X is not None else GAINS)
         if optimize.startswith("PS") and documents.X is None:
             self.gains |= GAINS_OF_RARE_LABELS
-        self.label_mb = saved_megabytes({}, documents.labels) + OVERHEAD_MB
+        self.label_mb = parts_megabytes({}, documents.labels) + OVERHEAD_MB
 
     def choose(self) -> Plan:
-        """The best blend within the limits; an error, before anything dear is measured, where there is none."""
+        """Return the best blend within the limits; raise ParameterError if there is none.
+
+        The smallest blend is tried first, so that hopeless limits are refused before costly members are measured.
+        """
         smallest = self._plan((Member("label_tree", self.words),), self._folds()[0])
         if smallest is None or self._exceeded(smallest) is not None:
             raise ParameterError(self._refusal(smallest))
@@ -121,7 +123,7 @@ class Planner:
         return replace(best, left_out=self._left_out(best))
 
     def gain(self, member: Member) -> float:
-        """What a member gains, in points."""
+        """Return the gain of a member, in points."""
         wide = member.method in LINEAR and member.view != self.words and self.documents.X is None
         return self.gains.get(member.method, 0.0) + GAIN_OF_WIDE_VIEW * wide
 
@@ -157,17 +159,20 @@ class Planner:
                     yield self._plan((linear, *members), n_folds)
 
     def _plan(self, members: tuple[Member, ...], n_folds: int | None) -> Plan | None:
-        """What a blend costs; None where a member is too dear to measure."""
+        """Return the plan of a blend with its costs; None if measuring a member would take too long."""
         views = _known(map(self.costs.view, base_views(members)))
         known = None if views is None else _known(map(self.costs.member, members))
         if views is None or known is None:
             return None
         gain = sum(map(self.gain, members)) + (0.0 if n_folds is None else GAIN_OF_FOLDS[n_folds])
         return Plan(
-            members, n_folds, gain, self.budget.spent + self._seconds(known, views, n_folds),
+            members,
+            n_folds,
+            gain,
+            self.budget.spent + self._seconds(known, views, n_folds),
             self.label_mb + sum(cost.mb for cost in (*known, *views)),
             OVERHEAD_MS + TOGETHER * sum(cost.latency_ms for cost in (*known, *views)),
-        )  # fmt: skip
+        )
 
     def _seconds(self, members: Iterable[Cost], views: Iterable[Cost], n_folds: int | None) -> float:
         n = len(self.documents)
@@ -182,7 +187,7 @@ class Planner:
         )
 
     def _exceeded(self, plan: Plan) -> str | None:
-        """Which limit a plan would exceed, in words."""
+        """Return in words the limit that a plan would exceed; None if it exceeds none."""
         limits = self.limits
         if limits.cpu_seconds is not None and plan.seconds > RESERVE * limits.cpu_seconds:
             return f"the training would take about {shown_duration(plan.seconds)}"
@@ -196,7 +201,8 @@ class Planner:
         n_documents, n_labels = self.documents.Y.shape
         many = f"{n_documents:,} documents and {n_labels:,} labels"
         if smallest is None:
-            return f"nothing fits --budget {self.limits.cpu_seconds:g}s for {many}: planning alone takes it; give more"
+            budget = f"--budget {self.limits.cpu_seconds:g}s"
+            return f"nothing fits {budget} for {many}: planning itself takes longer; give more"
         options = {
             "--budget": (self.limits.cpu_seconds, f"{math.ceil(1.2 * smallest.seconds)}s", "s"),
             "--max-model-mb": (self.limits.model_mb, f"{1.2 * smallest.mb:.2g}", ""),
@@ -205,11 +211,11 @@ class Planner:
         given = " ".join(f"{option} {limit:g}{unit}" for option, (limit, _, unit) in options.items() if limit)
         remedy = " ".join(f"{option} {least}" for option, (limit, least, _) in options.items() if limit)
         exceeded = self._exceeded(smallest)
-        alone = f"label_tree:{self.words} alone"
-        return f"nothing fits {given} for {many}: even with {alone} {exceeded}; give at least {remedy}"
+        member = f"label_tree:{self.words} alone"
+        return f"nothing fits {given} for {many}: even with {member} {exceeded}; give at least {remedy}"
 
     def _left_out(self, best: Plan) -> dict[str, str]:
-        """The members that are not in a plan, and why."""
+        """Return the members that are not in a plan, with reasons."""
         reasons = {}
         methods = {member.method for member in best.members}
         for member in [member for member in self._others() if member.method not in methods]:
@@ -225,7 +231,7 @@ class Planner:
         return reasons
 
     def keep_to_limits(self, tagger: Tagger) -> dict[str, str]:
-        """Leave out members of a trained blend while it is larger or slower than it may be; returns what and why."""
+        """Leave out members of a trained blend while it exceeds a limit; return these members, with reasons."""
         left_out: dict[str, str] = {}
         model = tagger.model
         assert isinstance(model, Blend)
@@ -245,7 +251,7 @@ class Planner:
             tagger.features_.keep(model.widths_)
         limits, inputs = self.limits, tagger.inputs_of(self.documents)
         if limits.model_mb is not None:
-            mb = _megabytes(tagger)
+            mb = saved_megabytes(tagger)
             if mb > limits.model_mb:
                 return f"the model has {mb:.3g} MB"
         if limits.latency_ms is not None:
@@ -256,14 +262,8 @@ class Planner:
         return None
 
 
-def _megabytes(tagger: Tagger) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        tagger.save(f"{folder}/model")
-        return megabytes(f"{folder}/model")
-
-
 def _known(costs: Iterable[Cost | None]) -> list[Cost] | None:
-    """All costs; None, and no more is asked for, where one is not known."""
+    """Return all costs; None if a cost is not known, and the costs after it are not measured then."""
     found = []
     for cost in costs:
         if cost is None:

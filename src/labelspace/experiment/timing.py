@@ -1,4 +1,4 @@
-"""Wall and CPU seconds of work, and milliseconds for one document."""
+"""Measure wall and CPU seconds of work and milliseconds per document; read and show durations."""
 
 import re
 import time
@@ -11,9 +11,9 @@ import numpy as np
 
 from labelspace.errors import ParameterError
 
-LATENCY_ROWS = 300  # single documents timed
-LATENCY_SECONDS = 20.0  # and at most so long
-WARM_UP_ROWS = 32  # documents predicted before prediction is timed
+LATENCY_ROWS = 300  # single documents that are timed: enough for a 99th percentile
+LATENCY_SECONDS = 20.0  # no further document is timed after this time, since some methods take seconds for one
+WARM_UP_ROWS = 32  # documents that are predicted before prediction is timed
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
@@ -25,13 +25,13 @@ class Seconds:
 
     wall: float = 0.0
     cpu: float = 0.0
-    compiling: float = 0.0  # wall seconds in which kernels were compiled; once on a machine, then they are cached
+    compiling: float = 0.0  # wall seconds of compiling kernels, which happens once on a machine: they are cached
 
 
 @contextmanager
 def timed() -> Iterator[Seconds]:
     """Measure the block, CPU time of all threads included."""
-    from numba.core.event import TimingListener, install_listener  # it takes a while
+    from numba.core.event import TimingListener, install_listener  # a slow import
 
     taken, compiler = Seconds(), TimingListener()  # type: ignore[no-untyped-call]
     with install_listener("numba:compile", compiler):
@@ -45,8 +45,8 @@ def timed() -> Iterator[Seconds]:
 
 @contextmanager
 def cpu_clock() -> Iterator[Callable[[], float]]:
-    """A clock of the CPU seconds of all threads, which stands still while kernels are compiled."""
-    from numba.core.event import TimingListener, install_listener  # it takes a while
+    """Provide a clock of the CPU seconds of all threads that stops while kernels are compiled."""
+    from numba.core.event import TimingListener, install_listener  # a slow import
 
     compiler = TimingListener()  # type: ignore[no-untyped-call]
     with install_listener("numba:compile", compiler):
@@ -54,13 +54,13 @@ def cpu_clock() -> Iterator[Callable[[], float]]:
 
 
 def warm_up(predict: Callable[[Any], object], inputs: Any) -> None:  # noqa: ANN401 - texts or rows of features
-    """Predict a few documents, and one alone: a first prediction also compiles kernels and reads the model's files."""
+    """Predict a few documents, then a single one: first predictions compile kernels and read the model's files."""
     for n in (WARM_UP_ROWS, 1):
         predict(inputs[:n])
 
 
 def latency(predict: Callable[[Any], object], inputs: Any, seed: int = 0) -> dict[str, float]:  # noqa: ANN401 - texts or rows of features
-    """Milliseconds for one document at a time, over a seeded sample of them."""
+    """Return percentiles of the milliseconds per document, one document at a time, over a seeded sample."""
     n = len(inputs) if isinstance(inputs, Sequence) else inputs.shape[0]
     taken: list[float] = []
     for row in np.random.default_rng(seed).permutation(n)[:LATENCY_ROWS].tolist():
@@ -74,20 +74,22 @@ def latency(predict: Callable[[Any], object], inputs: Any, seed: int = 0) -> dic
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of a duration such as 90s, 2m or 1h30m; a number alone is seconds.
+    """Return the seconds of a duration such as 90s, 2m or 1h30m; a number without a unit is seconds.
 
     >>> parse_duration("2m"), parse_duration("1h30m"), parse_duration("90"), parse_duration("1.5m")
     (120.0, 5400.0, 90.0, 90.0)
     """
     match = DURATION.fullmatch(text.strip().lower())
     if match is None or not any(match.groups()):
-        raise ParameterError(f"--budget must be a duration such as 90s, 2m or 1h30m, but is {text!r}; write one so")
+        raise ParameterError(
+            f"--budget must be a duration such as 90s, 2m or 1h30m, but is {text!r}; write it like these"
+        )
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return hours * UNITS["h"] + minutes * UNITS["m"] + seconds
 
 
 def shown_duration(seconds: float) -> str:
-    """Seconds in words.
+    """Return seconds in words.
 
     >>> shown_duration(42.3), shown_duration(150), shown_duration(0.42)
     ('42 s', '2 min 30 s', '0.4 s')

@@ -1,4 +1,4 @@
-"""Train: from a data source and a recipe to a fitted tagger. Fitting never sees the test documents."""
+"""Train a tagger on the training documents of a source, by a recipe; the test documents are never read."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -23,34 +23,46 @@ PLANNED = ("members", "n_folds", "effort")  # parameters of blend that limits ch
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to train: a method, with the settings that differ from its defaults, and perhaps other features."""
+    """A method with the settings that differ from its defaults, and optionally other features."""
 
     method: str = DEFAULT
     params: Settings = field(default_factory=dict)
     features: str | None = None
     feature_params: Settings = field(default_factory=dict)
     seed: int | None = None
-    preset: str | None = None  # of the method; ``params`` take precedence
+    preset: str | None = None  # of the method; ``params`` override it
 
     def tagger(self) -> Tagger:
-        """A tagger ready to fit; the seed goes to a method that has a ``random_state``."""
-        seeded = self.seed is not None and "random_state" in method(self.method).params
-        params = {**({"random_state": self.seed} if seeded else {}), **self.params}
-        made = (
-            create(self.method, **params)
-            if self.preset is None
-            else method(self.method).from_preset(self.preset, **params)
-        )
+        """Return a tagger ready to fit; the seed goes to a method that has a ``random_state``."""
+        cls = method(self.method)
+        params = dict(self.params)
+        if self.seed is not None and "random_state" in cls.params:
+            params = {"random_state": self.seed, **params}
+        made = create(self.method, **params) if self.preset is None else cls.from_preset(self.preset, **params)
         return Tagger(made, self.features, self.feature_params)
 
-    def check(self) -> None:
-        """Refuse an unknown method and unknown or invalid settings."""
-        self.tagger().check_params()
+    def check(self, *, checkpoint: bool = False, on_cluster: bool = False, cached: bool = False) -> None:
+        """Raise ParameterError for an unknown method or invalid settings, or a training that the method cannot do.
+
+        ``checkpoint``, ``on_cluster`` and ``cached`` tell whether the training saves checkpoints, runs tasks on a
+        cluster, and reads its documents from a cache.
+        """
+        tagger = self.tagger()
+        tagger.check_params()
+        wanted = {Checkpoints: checkpoint, TrainsInTasks: on_cluster, TrainsFromCache: cached}
+        for capability, is_wanted in wanted.items():
+            if is_wanted:
+                require(tagger.model, capability)
+        if cached and on_cluster:
+            raise ParameterError(
+                "a cache is for the memory of one machine, but the training is on a cluster; leave out one"
+            )
 
 
 def train(
     source: Source,
     recipe: Recipe,
+    *,
     progress: Progress | None = None,
     checkpoint: Path | None = None,
     inspect: Callable[[Dataset], None] | None = None,
@@ -59,29 +71,27 @@ def train(
     keep_texts: bool = False,
     executor: Executor | None = None,
 ) -> Tagger:
-    """Fit a tagger on the training documents of a source, or on its labels where it has nothing else.
+    """Fit a tagger on the training documents of a source, or on its labels if it has nothing else.
 
-    The source's validation documents are read where the method uses some. ``checkpoint`` is a folder where a training
-    that is interrupted leaves what it needs to resume. ``inspect`` is called with the training documents. With
-    ``limits`` the blend is planned to keep to them; ``tell`` is called with the plan, before the training and after it
-    where more was left out. ``keep_texts`` keeps the training texts with the model, for explanations. ``executor`` runs
-    tasks of the training on a cluster.
+    Args:
+        source: The data; its validation documents are read if the method uses them.
+        recipe: The method and its settings.
+        progress: Called with the steps of the training.
+        checkpoint: A folder where an interrupted training leaves what it needs to resume.
+        inspect: Called with the training documents.
+        limits: Limits of time, size and latency; the best blend within them is planned and trained.
+        tell: Called with the plan before the training, and after it if more members were left out.
+        keep_texts: Keep the training texts with the model, for explanations.
+        executor: A cluster that runs tasks of the training.
     """
-    recipe.check()  # before the data are read: a typo should not cost minutes
-    tagger = recipe.tagger()
-    if checkpoint is not None:
-        require(tagger.model, Checkpoints)
-    if executor is not None:
-        require(tagger.model, TrainsInTasks)
-    if source.cache is not None:
-        require(tagger.model, TrainsFromCache)
-        if executor is not None:
-            raise ParameterError(
-                "a cache is for the memory of one machine, but the training is on a cluster; leave out one"
-            )
+    # Before the data are read: a typo should not cost minutes.
+    recipe.check(checkpoint=checkpoint is not None, on_cluster=executor is not None, cached=source.cache is not None)
     if limits:
         check_plannable(recipe, limits, checkpoint, on_cluster=executor is not None)
-        return train_within(limits, source, recipe, progress, inspect, tell, keep_texts)
+        return _train_within(
+            limits, source, recipe, progress=progress, inspect=inspect, tell=tell, keep_texts=keep_texts
+        )
+    tagger = recipe.tagger()
     if source.labels_only:
         return tagger.fit_labels(source.labels())
     documents = labeled(source, inspect)
@@ -91,13 +101,13 @@ def train(
 
 
 def check_plannable(recipe: Recipe, limits: Limits, checkpoint: Path | None = None, on_cluster: bool = False) -> None:
-    """Refuse limits beside settings that they would choose, and for other methods than the one they are for."""
+    """Raise ParameterError for limits with settings that they would choose, or with a method other than blend."""
     limits.check()
     if not limits:
         return
     remedy = "leave it out, or the limits"
     if on_cluster:
-        raise ParameterError(f"limits are kept to by what this machine measures, but there is a cluster; {remedy}")
+        raise ParameterError(f"limits are kept by measurements on one machine, but there is a cluster; {remedy}")
     if recipe.method != DEFAULT:
         raise ParameterError(f"limits choose the members of {DEFAULT}, but the method is {recipe.method}; {remedy}")
     given = [key for key in PLANNED if key in recipe.params]
@@ -105,21 +115,22 @@ def check_plannable(recipe: Recipe, limits: Limits, checkpoint: Path | None = No
     given += [f"features.{key}" for key in recipe.feature_params]
     if checkpoint is not None:
         raise ParameterError(
-            f"a plan may be another one when it is made again, but checkpoints are kept in {checkpoint}; "
+            f"a plan may differ when it is made again, but checkpoints are kept in {checkpoint}; "
             "leave the limits out, and give members and n_folds of the plan by --set"
         )
     if given:
         raise ParameterError(f"limits choose members, views and folds, but {given[0]} is given; {remedy}")
 
 
-def train_within(
+def _train_within(
     limits: Limits,
     source: Source,
     recipe: Recipe,
-    progress: Progress | None = None,
-    inspect: Callable[[Dataset], None] | None = None,
-    tell: Callable[[Plan], None] = lambda plan: None,
-    keep_texts: bool = False,
+    *,
+    progress: Progress | None,
+    inspect: Callable[[Dataset], None] | None,
+    tell: Callable[[Plan], None],
+    keep_texts: bool,
 ) -> Tagger:
     """Plan the best blend within limits, and fit it."""
     with cpu_clock() as clock:

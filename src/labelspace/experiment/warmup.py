@@ -1,4 +1,4 @@
-"""Compile kernels ahead: train a few documents, save and load the model, tag a document, and explain a label."""
+"""Compile kernels ahead of time: train on a few documents, save and load the model, tag, and explain a label."""
 
 import tempfile
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from labelspace.models.registry import create, method
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, Progress, no_progress
 
-FEW = {"epochs": 1, "boosting_rounds": 1}  # steps, for the methods that have them
+FEW = {"epochs": 1, "boosting_rounds": 1}  # one step compiles the kernels of all steps
 
 
 def few_documents(n: int = 120, n_labels: int = 20) -> Dataset:
-    """Documents that have texts only."""
+    """Return documents that have only texts."""
     return replace(planted(n=n, d=200, l=n_labels, texts=True, seed=7), X=None)
 
 
 def few_rows(n: int = 120, n_labels: int = 20) -> Dataset:
-    """Documents that have ready-made features only, written to a file and read."""
+    """Return documents that have only ready-made features, written to a file and read."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "features.txt")
         write_dataset(planted(n=n, d=200, l=n_labels, seed=7), file)
@@ -30,16 +30,17 @@ def few_rows(n: int = 120, n_labels: int = 20) -> Dataset:
 
 
 def reads_features(name: str, documents: Dataset) -> bool:
-    """Whether a method can learn from ready-made features."""
+    """Return whether a method can learn from ready-made features."""
     return any(view.is_matrix for view in create(name).views(documents))
 
 
 def compile_kernels(
     name: str, documents: Dataset, params: Mapping[str, Any] | None = None, progress: Progress = no_progress
 ) -> None:
-    """Run what a method compiles: training, with as few steps as it allows, saving, loading, tagging, explaining."""
+    """Run all that a method compiles: training with as few steps as it allows, saving, loading, tagging, explaining."""
     few = {key: value for key, value in FEW.items() if key in method(name).defaults()}
-    tagger = Tagger(create(name).set_params(**{**(params or {}), **few}))  # some may have no effect
+    # set_params checks nothing: some of these parameters may have no effect together.
+    tagger = Tagger(create(name).set_params(**{**(params or {}), **few}))
     tagger.fit_dataset(documents, progress=progress)
     with tempfile.TemporaryDirectory() as folder:
         tagger.save(Path(folder, "model"))

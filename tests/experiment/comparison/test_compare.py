@@ -143,7 +143,8 @@ def test_progress_says_which_run_of_how_many(folder, tmp_path):
         def overall(self, phase, step, share, seconds_left):
             self.lines.append((phase, share))
 
-    compare(open_source(folder), [Recipe("random"), Recipe("popular")], tmp_path / "o", (1,), 0, Shown(), seeds=[4, 5])
+    recipes = [Recipe("random"), Recipe("popular")]
+    compare(open_source(folder), recipes, tmp_path / "o", ks=(1,), seed=0, progress=Shown(), seeds=[4, 5])
     phases = list(dict.fromkeys(phase for phase, _ in Shown.lines))
     assert phases == ["random, seed 4, run 1 of 3", "random, seed 5, run 2 of 3", "popular, run 3 of 3"]
     shares = [share for _, share in Shown.lines]

@@ -46,7 +46,7 @@ def test_processes_give_the_figures_of_this_process_and_their_memory(folder, tmp
 @pytest.mark.parametrize(
     ("start", "error"),
     [
-        ("import os; os.kill(os.getpid(), 9)", "was killed (SIGKILL), as it is where memory runs out"),
+        ("import os; os.kill(os.getpid(), 9)", "was killed (SIGKILL), as happens when memory runs out"),
         ("import os; os.abort()", "crashed (SIGABRT)"),
         ("import sys; sys.exit(3)", "ended with exit code 3"),
         (SAY + "sys.stdout.buffer.write(pickle.dumps(('result', 'x' * 99))[:50])", "ended with exit code 0"),

@@ -127,8 +127,8 @@ def test_blend_searches_its_own_parameters():
         (Recipe("one_vs_rest"), {"all": "1:2"}, "--search all takes no values"),
         (Recipe("one_vs_rest", {"C": 1.0}), {"C": None}, "C is fixed by --set and searched by --search"),
         (Recipe("one_vs_rest", {"C": -1.0}), None, "C of one_vs_rest must be above 0"),
-        (Recipe("glas"), {"margin": "0.1:1"}, "margin of glas has an effect with loss=margin alone"),
-        (Recipe("glas"), {"margin": "0.1:1", "loss": "bce,softmax"}, "has an effect with loss=margin alone"),
+        (Recipe("glas"), {"margin": "0.1:1"}, "margin of glas has an effect only with loss=margin"),
+        (Recipe("glas"), {"margin": "0.1:1", "loss": "bce,softmax"}, "has an effect only with loss=margin"),
         (Recipe("nonsense"), None, "no method 'nonsense'"),
     ],
 )

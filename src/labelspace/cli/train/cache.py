@@ -13,7 +13,6 @@ from labelspace.errors import ParameterError
 
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
     from labelspace.data.cache.folder import CacheFolder
-    from labelspace.experiment import Recipe
     from labelspace.types import Progress
 
 
@@ -59,7 +58,7 @@ READING = "reading (MB)"
 
 
 @contextmanager
-def opened_cache(kept: KeptOptions, recipe: "Recipe", quiet: bool) -> "Iterator[CacheFolder | None]":
+def opened_cache(kept: KeptOptions, quiet: bool) -> "Iterator[CacheFolder | None]":
     """Yield the cache of the options ``--cache`` and ``--max-memory``, or None without the first."""
     folder, max_memory = kept.cache, kept.max_memory
     if folder is None:
@@ -70,9 +69,7 @@ def opened_cache(kept: KeptOptions, recipe: "Recipe", quiet: bool) -> "Iterator[
     from labelspace.cli.cluster import parse_bytes
     from labelspace.data.cache.folder import CacheFolder
     from labelspace.data.cache.resident import machine_memory
-    from labelspace.models.capabilities import TrainsFromCache, require
 
-    require(recipe.tagger().model, TrainsFromCache)  # before a folder is made
     memory = machine_memory() // 2 if max_memory is None else int(parse_bytes(max_memory, "--max-memory"))
     with CacheFolder(folder, memory) as cache:
         if not quiet:

@@ -47,13 +47,12 @@ def train(
     """
     from labelspace import experiment, store
     from labelspace.data.source import open_source
-    from labelspace.models.capabilities import TrainsInTasks, require
 
     recipe, limits = training.recipe(method), training.limits()
-    recipe.check()
-    experiment.check_plannable(recipe, limits, kept.checkpoint, on_cluster=cluster.address is not None)
-    if cluster.address is not None:
-        require(recipe.tagger().model, TrainsInTasks)  # before a cluster is started
+    on_cluster = cluster.address is not None
+    # Before a cluster is started or a folder is made.
+    recipe.check(checkpoint=kept.checkpoint is not None, on_cluster=on_cluster, cached=kept.cache is not None)
+    experiment.check_plannable(recipe, limits, kept.checkpoint, on_cluster=on_cluster)
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
     store.check_writable(out, force)  # before training, not after it
     replaced = model_at(out)
@@ -69,7 +68,7 @@ def train(
         if not as_json:
             note_plan(plan, is_first=len(plans) == 1)
 
-    with opened_cache(kept, recipe, quiet=as_json) as source.cache:
+    with opened_cache(kept, quiet=as_json) as source.cache:
         with (
             cluster_executor(*cluster, quiet=as_json) as executor,
             noting_resumption(kept.checkpoint),

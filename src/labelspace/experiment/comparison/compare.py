@@ -2,16 +2,15 @@
 
 1. Check methods, parameters and folders, then the training documents, before anything is trained.
 2. Run each method in a process of its own, one after the other: fit once per seed, save, then read the test documents
-   and measure (``comparison.run``). A method that fails, or whose process dies, is reported, and the others go on. On a
-   cluster, methods run at the same time on different machines (``comparison.tasks``).
+   and measure (``comparison.run``). A method that fails, or whose process dies, is reported, and the others continue.
+   On a cluster, methods run at the same time on different machines (``comparison.tasks``).
 3. Test the differences on the same test documents, each the mean over the seeds; write the results.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from labelspace import store
 from labelspace.data.read_options import ReadOptions
@@ -25,46 +24,60 @@ from labelspace.experiment.evaluate import check_ks
 from labelspace.experiment.splits import tested_on, training_documents
 from labelspace.experiment.train import Recipe
 from labelspace.models.fit_context import Executor
+from labelspace.tagger.answers import check_options
 from labelspace.types import Dataset, OverallProgress, Progress, no_progress
 from labelspace.version import __version__
 
 
+class CompareOptions(TypedDict, total=False):
+    """Options of ``compare``."""
+
+    ks: Sequence[int]
+    """The ranks to measure at, by default 1, 3 and 5."""
+    seed: int
+    """The seed of the split into training and test documents, if there is no test file."""
+    seeds: Sequence[int] | None
+    """Train each method once per seed, or once if it draws nothing at random; figures are means, with standard
+    deviations as ``NAME_std``."""
+    only_runnable: bool
+    """Leave out methods that need a package that is not installed, or texts if there are none; ``left_out`` of the
+    results has the reasons."""
+    isolated: bool
+    """False runs all methods in this process, for methods that this program registers; peak memory is not measured."""
+    executor: Executor | None
+    """A cluster that runs the methods at the same time, each on a machine of its own."""
+    progress: Progress | None
+    """Called with the steps of all runs."""
+
+
 def compare(
-    source: Source,
-    recipes: Sequence[Recipe],
-    out: str | Path,
-    ks: Sequence[int] = (1, 3, 5),
-    seed: int = 0,
-    progress: Progress | None = None,
-    *,
-    seeds: Sequence[int] | None = None,
-    only_runnable: bool = False,
-    isolated: bool = True,
-    executor: Executor | None = None,
+    source: Source, recipes: Sequence[Recipe], out: str | Path, **options: Unpack[CompareOptions]
 ) -> dict[str, Any]:
     """Run several methods under one protocol; write ``results.json``, ``results.csv`` and the models to a folder.
 
-    Unknown methods and parameters are an error before any data are read. A method that fails on the data is reported
-    in its row, and the others go on. ``paired_test`` says for each metric which method is the best, and whether the
-    others are significantly worse on these documents (``metrics.paired_test``).
-
-    ``seed`` is that of the split, where there is no test file. With several ``seeds`` each method is trained once per
-    seed, or once where it draws nothing at random; figures are means, with standard deviations as ``NAME_std``. With
-    ``only_runnable``, methods that need a package that is not installed, or texts where there are none, are left out,
-    and ``left_out`` says why. Not ``isolated``, all methods run in this process, and peak memory is not measured: for
-    methods that this program has registered itself. ``executor`` runs them on a cluster, each on a machine to itself.
+    Unknown methods and parameters raise an error before any data are read. A method that fails on the data is reported
+    in its row, and the others continue. ``paired_test`` of the results names the best method by each metric, and the
+    methods that are significantly worse on these documents (``metrics.paired_test``). The options are those of
+    ``CompareOptions``.
     """
-    out, left_out = Path(out), dict[str, str]()
+    check_options(options, CompareOptions)
+    ks, seed, seeds = options.get("ks", (1, 3, 5)), options.get("seed", 0), options.get("seeds")
+    only_runnable, executor = options.get("only_runnable", False), options.get("executor")
+    progress = options.get("progress") or no_progress
+    out = Path(out)
+    left_out: dict[str, str] = {}
     if only_runnable:
         recipes, left_out = installed(recipes)
     check_comparison(recipes, out, seeds)
     out.mkdir(parents=True, exist_ok=True)  # before the work, not after it
-    quiet = replace(source, options=replace(source.options, say=ReadOptions().say))  # what is detected is said once
-    sizes, recipes, unread = _examined(source, recipes, ks, seed, only_runnable)
-    jobs = _jobs(recipes, seeds, quiet, out, ks, seed)
-    run_job = process.run_isolated if isolated else run
-    run_jobs = _run_all if executor is None else partial(tasks.run_all, executor)
-    found = run_jobs(jobs, run_job, progress or no_progress)
+    quiet = replace(source, options=replace(source.options, say=ReadOptions().say))  # detected formats are told once
+    sizes, recipes, unreadable = _examined(source, recipes, ks, seed, only_runnable)
+    jobs = [Job(recipe, seeds_of(recipe, seeds), quiet, out, ks, seed) for recipe in recipes]
+    run_job = process.run_isolated if options.get("isolated", True) else run
+    if executor is None:
+        found = _run_all(jobs, run_job, progress)
+    else:
+        found = tasks.run_all(executor, jobs, run_job, progress)
     results = {
         "data": source.path.name,
         "n_train": sizes.n_train,
@@ -74,7 +87,7 @@ def compare(
         "seed": seed,
         "seeds": None if seeds is None else list(seeds),
         "labelspace": __version__,
-        "left_out": {**left_out, **unread},
+        "left_out": {**left_out, **unreadable},
         "rows": [result.row for result in found],
         "paired_test": tested({r.row["method"]: r.per_document for r in found if "error" not in r.row}, seed),
     }
@@ -83,7 +96,7 @@ def compare(
 
 
 def check_comparison(recipes: Sequence[Recipe], out: Path, seeds: Sequence[int] | None = None) -> None:
-    """Refuse what is known to fail before any data are read: methods, parameters, folders of models."""
+    """Raise an error for methods, parameters or folders that are bound to fail, before any data are read."""
     if not recipes:
         raise ParameterError("there must be a method to compare, but there is none; name one, such as neighbors")
     for recipe in recipes:
@@ -94,7 +107,7 @@ def check_comparison(recipes: Sequence[Recipe], out: Path, seeds: Sequence[int] 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of a comparison; ``n_test`` is None where there is a test file, which is not read yet."""
+    """The sizes of a comparison; ``n_test`` is None if there is a test file, which is not read yet."""
 
     n_train: int
     n_test: int | None
@@ -104,18 +117,12 @@ class Sizes:
 def _examined(
     source: Source, recipes: Sequence[Recipe], ks: Sequence[int], seed: int, only_runnable: bool
 ) -> tuple[Sizes, Sequence[Recipe], dict[str, str]]:
-    """Read the training documents once, for what every method would fail on; and what can read them."""
+    """Read the training documents once; return their sizes, the recipes that can read them, and the others' reasons."""
     train_set, test_set = training_documents(source, seed)
     check_ks(ks, len(train_set.labels))
     sizes = Sizes(len(train_set), None if test_set is None else len(test_set), len(train_set.labels))
     kept, left_out = readable(recipes, train_set) if only_runnable else (recipes, {})
     return sizes, kept, left_out
-
-
-def _jobs(
-    recipes: Sequence[Recipe], seeds: Sequence[int] | None, source: Source, out: Path, ks: Sequence[int], seed: int
-) -> list[Job]:
-    return [Job(recipe, seeds_of(recipe, seeds), source, out, ks, seed) for recipe in recipes]
 
 
 def _run_all(jobs: Sequence[Job], run_job: RunJob, progress: Progress) -> list[JobResult]:
@@ -128,7 +135,7 @@ def _run_all(jobs: Sequence[Job], run_job: RunJob, progress: Progress) -> list[J
 
 @dataclass
 class JobProgress:
-    """A ``Progress`` of one job that shows its steps as parts of all runs."""
+    """A ``Progress`` that shows the steps of one job as parts of all runs."""
 
     job: Job
     before: int  # runs of other jobs that are done
@@ -154,12 +161,12 @@ def _n_test(found: Sequence[JobResult], sizes: Sizes, source: Source) -> int:
     known = [result.n_test for result in found if result.n_test is not None]
     if sizes.n_test is not None or known:
         return known[0] if sizes.n_test is None else sizes.n_test
-    test_set = source.test()  # all methods failed; perhaps because of this file, which is said then
+    test_set = source.test()  # all methods failed; a damaged test file, if that is the cause, raises its error here
     return 0 if test_set is None else len(test_set)
 
 
 def installed(recipes: Sequence[Recipe]) -> tuple[list[Recipe], dict[str, str]]:
-    """The recipes whose packages are installed, and by method why the others are left out.
+    """Return the recipes whose packages are installed, and the reason for each method that is left out.
 
     >>> installed([Recipe("popular")])
     ([Recipe(method='popular', ...)], {})
@@ -175,12 +182,12 @@ def installed(recipes: Sequence[Recipe]) -> tuple[list[Recipe], dict[str, str]]:
 
 
 def readable(recipes: Sequence[Recipe], documents: Dataset) -> tuple[list[Recipe], dict[str, str]]:
-    """The recipes whose methods can read the documents, and by method why the others are left out."""
+    """Return the recipes whose methods can read the documents, and the reason for each method that is left out."""
     reason = "it reads texts, but the data hold ready-made features"
     left_out = {recipe.method: reason for recipe in recipes if not _reads(recipe, documents)}
     return [recipe for recipe in recipes if recipe.method not in left_out], left_out
 
 
 def _reads(recipe: Recipe, documents: Dataset) -> bool:
-    """Texts can be read by all methods, ready-made features by those with a view that is a matrix."""
+    """Return whether a method can read the documents: texts, or ready-made features if one of its views is a matrix."""
     return documents.texts is not None or any(view.is_matrix for view in recipe.tagger().views(documents))

@@ -1,4 +1,4 @@
-"""What one method has to do in a comparison: fit once per seed, save, evaluate."""
+"""The job of one method in a comparison: fit once per seed, save, evaluate."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ class Job:
     """The runs of one method, on the documents of a source."""
 
     recipe: Recipe
-    seeds: tuple[int | None, ...]  # None: what is drawn at random is as the parameters say
+    seeds: tuple[int | None, ...]  # None leaves random draws to the parameters of the method
     source: Source
     out: Path
     ks: Sequence[int]
-    split_seed: int  # of the test documents, where there is no test file
+    split_seed: int  # of the test documents, if there is no test file
 
     @property
     def recipes(self) -> list[Recipe]:
-        """One recipe per seed."""
+        """The recipe with each seed."""
         return [replace(self.recipe, seed=seed) for seed in self.seeds]
 
     @property
     def folders(self) -> list[Path]:
-        """Where the model of each seed is saved."""
+        """The folder of the model of each seed."""
         return model_folders(self.recipe, self.seeds, self.out)
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """The row of a method, and what each test document adds to its metrics: means over the seeds."""
+    """The row of a method, and the contribution of each test document to its metrics: means over the seeds."""
 
     row: dict[str, Any]
     per_document: PerDocument
-    n_test: int | None = None  # None where it failed
+    n_test: int | None = None  # None if the method failed
 
     @staticmethod
     def failed(job: Job, error: str) -> JobResult:
-        """The row of a method that failed."""
+        """Return the result of a method that failed."""
         return JobResult({**described(job.recipe), "error": error}, {})
 
 
@@ -56,12 +56,12 @@ RunJob = Callable[[Job, Progress], JobResult]
 
 
 def described(recipe: Recipe) -> dict[str, Any]:
-    """The first columns of a row."""
+    """Return the first columns of a row."""
     return {"method": recipe.method, "params": dict(recipe.params)}
 
 
 def model_folders(recipe: Recipe, seeds: Sequence[int | None], out: Path) -> list[Path]:
-    """Where the model of each seed is saved.
+    """Return the folder of the model of each seed.
 
     >>> [folder.name for folder in model_folders(Recipe("random"), (0, 1), Path("out"))]
     ['random-seed0', 'random-seed1']
@@ -71,7 +71,7 @@ def model_folders(recipe: Recipe, seeds: Sequence[int | None], out: Path) -> lis
 
 
 def seeds_of(recipe: Recipe, seeds: Sequence[int] | None) -> tuple[int | None, ...]:
-    """The seeds to run a recipe with: its own where none are given, and only one where the seed changes nothing.
+    """Return the seeds of a recipe's runs: its own if none are given, and only one if the seed changes nothing.
 
     >>> seeds_of(Recipe("random"), [0, 1]), seeds_of(Recipe("popular"), [0, 1])
     ((0, 1), (0,))

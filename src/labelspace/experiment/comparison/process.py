@@ -1,8 +1,8 @@
-"""Run a job in a process of its own: its peak memory is that of one method, and its crash is not ours.
+"""Run a job in a process of its own, so that peak memory is that of one method, and a crash ends only that method.
 
-The job goes to the process, and steps and the result come back, pickled, through pipes that nobody else has. A process
-that had to compile kernels says so and ends, and another one is started, so that neither the times nor the memory are
-those of a compiler.
+The job goes to the process, and steps and the result come back, pickled, through pipes that no other process can open.
+A process that had to compile kernels reports so and ends, and a second process is started, so that times and memory do
+not include the compiler's.
 """
 
 import pickle  # nosec B403
@@ -19,24 +19,24 @@ from labelspace.types import Progress
 START = "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); " + (
     "from labelspace.experiment.comparison.worker import main; main()"
 )
-INTERRUPTED = 130  # the exit code of a worker after Ctrl-C
-GRACE = 5.0  # seconds that an interrupted process has to end by itself
+INTERRUPTED = 130  # exit code of a worker after Ctrl-C
+GRACE = 5.0  # seconds that an interrupted process has to end by itself, before it is killed
 STEP, RESULT, COMPILED = "step", "result", "compiled"  # kinds of messages
 
 
 def run_isolated(job: Job, progress: Progress) -> JobResult:
-    """The result of a job; where its process dies, the row has an ``error`` that says so."""
+    """Run a job in a process; if the process dies, the row of the result has an ``error``."""
     result = _attempt(job, progress, compile_first=True) or _attempt(job, progress, compile_first=False)
-    assert result is not None  # it compiles first only once
+    assert result is not None  # only the first attempt ends after compiling
     return result
 
 
 def _attempt(job: Job, progress: Progress, compile_first: bool) -> JobResult | None:
-    """None where kernels were compiled and nothing else was done."""
+    """Return the result of a process; None if it compiled kernels and did nothing else."""
     with _worker() as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
-        with suppress(BrokenPipeError):  # it died before it read: the exit code says more
+        with suppress(BrokenPipeError):  # the process died before it read the job: its exit code tells more
             for value in (sys.path, (job, compile_first)):
                 pickle.dump(value, worker.stdin)
             worker.stdin.close()
@@ -52,8 +52,8 @@ def _attempt(job: Job, progress: Progress, compile_first: bool) -> JobResult | N
 
 @contextmanager
 def _worker() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that ends with the block, whatever happens in it."""
-    command = [sys.executable, "-P", "-c", START]  # -P: the folder it is started in holds no modules
+    """Start a process that ends with the block, whatever happens in it."""
+    command = [sys.executable, "-P", "-c", START]  # -P: modules in the current folder are not imported
     worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # nosec B603
     try:
         yield worker
@@ -73,26 +73,26 @@ def _worker() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _messages(pipe: IO[bytes]) -> Iterator[tuple[str, Any]]:
-    """What the process says, until it ends."""
+    """Yield the messages of a process until it ends."""
     while True:
         try:
             yield pickle.load(pipe)  # nosec B301
-        except (EOFError, pickle.UnpicklingError):  # the latter: it died while it wrote
+        except (EOFError, pickle.UnpicklingError):  # the latter if it died while writing
             return
 
 
 def death(code: int) -> str:
-    """Why a process that gave no result has ended, and what to do.
+    """Return why a process ended without a result, and what to do; raise KeyboardInterrupt after Ctrl-C.
 
     >>> death(-11)
-    'the process crashed (SIGSEGV); train this method alone to see more'
+    'the process crashed (SIGSEGV); train only this method to see more'
     """
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     if code == -signal.SIGKILL:
         return (
-            "the process was killed (SIGKILL), as it is where memory runs out; use fewer features "
+            "the process was killed (SIGKILL), as happens when memory runs out; use fewer features "
             "(--set features.max_features=100000), or a smaller model"
         )
     what = f"crashed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
-    return f"the process {what}; train this method alone to see more"
+    return f"the process {what}; train only this method to see more"

@@ -1,4 +1,4 @@
-"""The results of a comparison: means over the seeds, the paired test of the differences, and the files."""
+"""The results of a comparison: means over seeds, the paired test of the differences, and the files."""
 
 import csv
 import json
@@ -15,14 +15,14 @@ from labelspace.experiment.comparison.job import PerDocument
 from labelspace.experiment.evaluate import percent
 from labelspace.metrics import paired_test
 
-DIGITS = 4  # after the point, as in ``evaluate``
+DIGITS = 4  # after the decimal point, as in ``evaluate``
 STD = "_std"
 
 
 def over_seeds(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Mean figures of the runs, each with its standard deviation as ``NAME_std`` (n - 1), and all ``runs``.
+    """Return the mean figures of runs, each with its standard deviation (n - 1) as ``NAME_std``, and all ``runs``.
 
-    Of one run, its figures as they are.
+    The figures of a single run are returned as they are.
 
     >>> row = over_seeds([{"seed": 0, "P@1": 70.0, "n": 9}, {"seed": 1, "P@1": 72.0, "n": 9}])
     >>> row["P@1"], row["P@1_std"], row["n"], [run["P@1"] for run in row["runs"]]
@@ -38,7 +38,7 @@ def over_seeds(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _means(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Means of numbers and of the numbers in groups; other values are those of the first run."""
+    """Return the means of numbers and of numbers in groups; other values are taken from the first run."""
     row: dict[str, Any] = {}
     for key, first in runs[0].items():
         values: list[Any] = [run.get(key) for run in runs]
@@ -57,7 +57,7 @@ def _means(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def pooled_bins(runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """The bins of the reliability diagrams of all runs as one: those of all their predictions.
+    """Merge the bins of the reliability diagrams of all runs into the bins of all their predictions.
 
     >>> one, other = {"n": 1, "probability": 90.0, "accuracy": 100.0}, {"n": 3, "probability": 94.0, "accuracy": 80.0}
     >>> pooled_bins([[one, {"n": 0}], [other, {"n": 0}]])
@@ -75,7 +75,7 @@ def pooled_bins(runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, A
 
 
 def mean_values(runs: Sequence[PerDocument]) -> dict[str, metrics.DocumentValues]:
-    """What each document adds to the metrics in the mean of the runs."""
+    """Return the contribution of each document to the metrics, as means over the runs."""
     names = [name for name in runs[0] if all(name in run for run in runs)]
     return {
         name: metrics.DocumentValues(
@@ -91,7 +91,7 @@ def _is_number(value: object) -> bool:
 
 
 def tested(per_document: Mapping[str, PerDocument], seed: int) -> dict[str, Any]:
-    """For each metric the best method, and how far the others are behind it, in percent; p-values as fractions."""
+    """Return the best method by each metric, and the distance of the others from it in percent, with p-values."""
     tests = paired_test.compare_with_best(per_document, seed=seed)
     for test in tests.values():
         for other in test["others"].values():
@@ -102,7 +102,7 @@ def tested(per_document: Mapping[str, PerDocument], seed: int) -> dict[str, Any]
 
 
 def write_results(results: Mapping[str, Any], out: Path) -> None:
-    """``results.json`` in full, and ``results.csv`` with one line a method."""
+    """Write ``results.json`` in full, and ``results.csv`` with a line for each method."""
     items = ((key, value) for row in results["rows"] for key, value in row.items())
     columns = list(dict.fromkeys(key for key, value in items if not isinstance(value, (dict, list))))
     with writing_text(out / "results.json") as file:

@@ -1,9 +1,10 @@
 """Run a job in this process.
 
 1. Read the training documents. Train a few others first, to compile and load what is timed later.
-2. Make the features, which all seeds share; their time is told apart. Fit and save a model per seed, each timed.
-3. Read the test documents: nothing above could have looked at them. Load each model, and measure it.
-4. Mean and standard deviation over the seeds.
+2. Make the features, which all seeds share; their time is reported separately. Fit and save a model per seed, each
+   timed.
+3. Read the test documents, which no step above could have seen. Load each model, and measure it.
+4. Compute means and standard deviations over the seeds.
 """
 
 from collections.abc import Callable
@@ -25,13 +26,13 @@ from labelspace.tagger import Tagger
 from labelspace.types import Dataset, Progress
 
 RUNS = "runs"  # the step that counts the trainings
-NOT_KEPT = ("precision_coverage",)  # of an evaluation: a long curve
+NOT_KEPT = ("precision_coverage",)  # a long curve, which no page of a comparison shows
 
 
 def run(job: Job, progress: Progress, warmed_up: Callable[[bool], None] = lambda compiled: None) -> JobResult:
-    """The row of a method; what fails on these data, or on this machine, becomes its ``error``.
+    """Run a job; a failure on these data, or on this machine, becomes the ``error`` of its row.
 
-    ``warmed_up`` is called before anything is timed, with whether kernels had to be compiled.
+    ``warmed_up`` is called before anything is timed, with True if kernels had to be compiled.
     """
     try:
         train_set, test_set = training_documents(job.source, job.split_seed)
@@ -43,9 +44,9 @@ def run(job: Job, progress: Progress, warmed_up: Callable[[bool], None] = lambda
 
 
 def compiles(recipe: Recipe, documents: Dataset) -> bool:
-    """Whether kernels had to be compiled; a few documents are trained on, so that none are while time is measured.
+    """Train on a few documents, so that no kernel is compiled while time is measured; return whether any was compiled.
 
-    A method that cannot learn from these documents is timed as it is.
+    A method that cannot learn from these documents is timed without this step.
     """
     with timed() as taken, suppress(LabelspaceError):
         compile_kernels(recipe.method, documents, recipe.params)

@@ -1,7 +1,8 @@
-"""Jobs as tasks of a cluster: each has a machine to itself, so that nothing else is in its times.
+"""Run jobs as tasks of a cluster, each on a machine of its own, so that times are not disturbed by other jobs.
 
-The documents go to the machines, the models and the figures come back: the files need be on this machine alone. There,
-each split is a file that is read when the job asks for it: the test documents after the training, as without a cluster.
+The documents go to the machines, and the models and figures come back, so that only this machine needs the files. On a
+machine, each split is a file that is read when the job needs it: the test documents after the training, as without a
+cluster.
 """
 
 import pickle  # nosec B403
@@ -26,24 +27,25 @@ from labelspace.models.fit_context import Executor
 from labelspace.store.atomic import replacing_folder
 from labelspace.types import Dataset, LabelSpace, Progress, no_progress
 
-Bytes = npt.NDArray[np.uint8]  # arrays are not copied on their way
-FOLDERS, LOCK = "labelspace-compare-", "lock"  # temporary folders, and the file that says that one is in use
-NEW_SECONDS = 60.0  # that a folder may have no lock yet
+Bytes = npt.NDArray[np.uint8]  # Ray does not copy arrays on their way
+FOLDERS = "labelspace-compare-"  # prefix of temporary folders
+LOCK = "lock"  # a file that is locked while its folder is in use
+NEW_SECONDS = 60.0  # age below which a folder is not removed: its process may not have locked it yet
 
 
 class SavedSource(Source):
-    """Splits as files that ``SavedDocuments`` wrote."""
+    """A source whose splits are files that ``SavedDocuments`` wrote."""
 
     def train(self) -> Dataset:
-        """The training documents."""
+        """Return the training documents."""
         return _loaded(self.train_path)
 
     def dev(self, labels: LabelSpace | None = None) -> Dataset | None:
-        """The validation documents, or None; their labels are known."""
+        """Return the validation documents, or None; their labels are known already."""
         return None if self.dev_path is None else _loaded(self.dev_path)
 
     def test(self, labels: LabelSpace | None = None) -> Dataset | None:
-        """The test documents; their labels are known."""
+        """Return the test documents; their labels are known already."""
         return None if self.test_path is None else _loaded(self.test_path)
 
 
@@ -55,7 +57,7 @@ def _loaded(path: Path) -> Dataset:
 
 @dataclass(frozen=True)
 class SavedDocuments:
-    """The documents of a comparison, each split as the bytes of a file; None where there is none."""
+    """The documents of a comparison, each split as the bytes of a file; None if there is no such split."""
 
     train: Bytes
     dev: Bytes | None
@@ -63,14 +65,14 @@ class SavedDocuments:
 
     @classmethod
     def read(cls, source: Source, seed: int) -> "SavedDocuments":
-        """Read all splits of a source; the seed is that of the test documents, where there is no test file."""
+        """Read all splits of a source; ``seed`` draws the test documents if there is no test file."""
         train_set, test_set = training_documents(source, seed)
         dev_set = source.dev(train_set.labels)
         test_set = source.test(train_set.labels) if test_set is None else test_set
         return cls(_bytes(train_set), None if dev_set is None else _bytes(dev_set), _bytes(test_set))
 
     def write(self, folder: Path) -> SavedSource:
-        """The same documents as files of a folder."""
+        """Write the splits as files to a folder, and return a source that reads them."""
         paths = {name: folder / name for name in ("train", "dev", "test") if getattr(self, name) is not None}
         for name, path in paths.items():
             getattr(self, name).tofile(path)
@@ -82,21 +84,21 @@ def _bytes(documents: Dataset | None) -> Bytes:
 
 
 class DoneJob(NamedTuple):
-    """What comes back of a job: its result, and the files of the model of each seed."""
+    """The result of a job, and the files of the model of each seed."""
 
     result: JobResult
     models: list[dict[str, Bytes]]
 
 
 def run_all(executor: Executor, jobs: Sequence[Job], run_job: RunJob, progress: Progress) -> list[JobResult]:
-    """The results of all jobs on the same documents, in their order; models are kept where the jobs say."""
+    """Run all jobs on the same documents; return the results in the order of the jobs, and write the models."""
     if not jobs:
         return []
     done, total, found = 0, sum(len(job.seeds) for job in jobs), dict[int, JobResult]()
     shared = SavedDocuments.read(jobs[0].source, jobs[0].split_seed), run_job
     progress(RUNS, done, total)
     for at, (result, models) in executor.map_unordered(run_task, shared, jobs, whole_node=True):
-        for folder, files in zip(jobs[at].folders, models, strict=False):  # one that failed has fewer
+        for folder, files in zip(jobs[at].folders, models, strict=False):  # a failed job has fewer models
             _write_model(folder, files)
         found[at] = result
         done += len(jobs[at].seeds)
@@ -105,7 +107,7 @@ def run_all(executor: Executor, jobs: Sequence[Job], run_job: RunJob, progress: 
 
 
 def run_task(shared: tuple[SavedDocuments, RunJob], job: Job) -> DoneJob:
-    """Run a job in a temporary folder: a task of a cluster."""
+    """Run a job in a temporary folder, as a task of a cluster."""
     documents, run_job = shared
     with job_folder() as folder:
         here = replace(job, source=documents.write(folder), out=folder / "out")
@@ -116,9 +118,9 @@ def run_task(shared: tuple[SavedDocuments, RunJob], job: Job) -> DoneJob:
 
 @contextmanager
 def job_folder() -> Iterator[Path]:
-    """A temporary folder. Those of tasks that were killed, which remove nothing, are removed first."""
+    """Make a temporary folder, after removing the folders of killed tasks, which could not remove them."""
     for left in Path(tempfile.gettempdir()).glob(f"{FOLDERS}*"):
-        with suppress(OSError):  # another one removes it too, or it is of another user
+        with suppress(OSError):  # another task removes it at this moment, or it belongs to another user
             if time.time() - left.stat().st_mtime > NEW_SECONDS:
                 with store.locked(left / LOCK) as is_free:
                     if is_free:
@@ -128,7 +130,7 @@ def job_folder() -> Iterator[Path]:
 
 
 def _moved(row: dict[str, Any], old: Path, new: Path) -> dict[str, Any]:
-    """A row whose models are in another folder."""
+    """Change the paths of models in a row from one folder to another."""
     for run in (row, *row.get("runs", ())):
         if "model" in run:
             run["model"] = str(new / Path(run["model"]).relative_to(old))

@@ -1,4 +1,4 @@
-"""The process of one method; started by ``labelspace.experiment.comparison.process``."""
+"""The program of a process that runs one method; ``labelspace.experiment.comparison.process`` starts it."""
 
 import os
 import pickle  # nosec B403
@@ -16,18 +16,18 @@ def main() -> None:
     """Read a job, run it, and write the steps and the result."""
     job, compile_first = pickle.load(sys.stdin.buffer)  # nosec B301
     pipe = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not come between the messages
+    os.dup2(2, 1)  # text that a library prints must not mix with the messages
     try:
         kind, value = _run(job, compile_first, pipe)
         _send(pipe, kind, value)
     except KeyboardInterrupt:
         os._exit(INTERRUPTED)
-    except BrokenPipeError:  # nobody listens anymore
+    except BrokenPipeError:  # the comparison has ended
         os._exit(1)
 
 
 class CompiledError(Exception):
-    """Kernels were compiled: another process will find them."""
+    """Raised after kernels were compiled, to end the process: the next one loads them."""
 
 
 def _run(job: Job, compile_first: bool, pipe: IO[bytes]) -> tuple[str, Any]:
@@ -56,7 +56,7 @@ def _send(pipe: IO[bytes], kind: str, value: object) -> None:
 
 
 def peak_memory() -> float | None:
-    """The most memory that this process has had, in megabytes, libraries included; None where it is not known.
+    """Return the peak memory of this process in megabytes, libraries included; None if it is not known.
 
     >>> 10 < peak_memory() < 100_000
     True
@@ -66,7 +66,7 @@ def peak_memory() -> float | None:
         return round(int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6, 1)
     except (OSError, LookupError):
         pass
-    try:  # unlike the above it starts with the memory of the process that started this one
+    try:  # on other systems than Linux; this peak includes the memory of the parent process at the start
         import resource
     except ImportError:  # Windows
         return None

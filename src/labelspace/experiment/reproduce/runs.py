@@ -3,14 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, cast
 
 from labelspace import metrics
 from labelspace.data.source import Source
 from labelspace.errors import LabelspaceError
-from labelspace.experiment.evaluate import evaluate, megabytes
+from labelspace.experiment.evaluate import evaluate, saved_megabytes
 from labelspace.experiment.reproduce.published import GAP, Column
 from labelspace.experiment.splits import hold_out_test, labeled
 from labelspace.experiment.timing import Seconds, timed
@@ -160,10 +158,3 @@ def measured(figures: Mapping[str, Mapping[str, Any]], column: Column) -> float 
 def seconds(taken: Seconds) -> dict[str, float]:
     """Wall and CPU seconds of a training, as in the results of ``compare``."""
     return {"train_seconds": round(taken.wall, 3), "train_cpu_seconds": round(taken.cpu, 3)}
-
-
-def saved_megabytes(tagger: Tagger) -> float:
-    """What the model weighs when it is saved."""
-    with TemporaryDirectory() as folder:
-        tagger.save(Path(folder) / "model")
-        return megabytes(Path(folder) / "model")

@@ -1,7 +1,7 @@
-"""What is searched of a parameter when nobody says it: read from its declared type, default and constraint.
+"""The default search range of a parameter, from its declared type, default and constraint.
 
 ========================================== ==================================================================
-true or false, one of several values        each of them
+true or false, one of several values        each value
 a share, which cannot be 2                  0 to 0.9, or to 1 where that is allowed
 a number above 0                            a tenth of the default to ten times the default, log
 an integer of at least 1                    a quarter of the default to four times the default, log
@@ -16,15 +16,12 @@ from typing import Any
 from labelspace.estimator import Param
 from labelspace.experiment.tuning.ranges import Choices, Range, Searched, rounded
 
-LEFT_OUT = (
-    # no effect on accuracy, or none but by chance
-    "random_state", "curve", "index", "recall_target", "engine",
-    # when to stop, and what to spend: more is better, or as good
-    "tol", "max_iter", "patience", "stop_by", "validation_share", "max_validation", "effort", "n_folds",
-    # what the model is for, or a choice that the method makes itself
-    "optimize", "tune",
-)  # fmt: skip
-TYPICAL = {  # where the default is none; on a log scale
+WITHOUT_EFFECT = ("random_state", "curve", "index", "recall_target", "engine")  # on accuracy, except by chance
+COSTS = ("tol", "max_iter", "patience", "stop_by", "validation_share", "max_validation", "effort", "n_folds")
+"""What to spend on a training: more is better, or as good, so that a search would always spend more."""
+PURPOSES = ("optimize", "tune")  # what the model is for, or a choice that the method makes itself
+LEFT_OUT = (*WITHOUT_EFFECT, *COSTS, *PURPOSES)
+TYPICAL = {  # ranges on a log scale for parameters whose default is none
     "C": (0.03, 3.0),
     "embedding_dim": (50, 500),
     "n_neighbors": (5, 200),
@@ -32,15 +29,15 @@ TYPICAL = {  # where the default is none; on a log scale
     "scale": (5.0, 80.0),
     "sharpness": (1.0, 40.0),
 }
-REAL_FACTOR, INTEGER_FACTOR = 10.0, 4
-MOST_OF_A_SHARE = 0.9
-FIRST_POWER = 8
+REAL_FACTOR, INTEGER_FACTOR = 10.0, 4  # from the default, up and down; wider ranges need more trials
+MOST_OF_A_SHARE = 0.9  # in place of 1, where 1 is not allowed: a dropout near 1 learns nothing
+FIRST_POWER = 8  # smaller powers of two, such as 2 layers, are counts and not widths
 HIERARCHY_ONLY = ("hierarchy", "given")  # values that need a hierarchy of the labels
 ONE_OF, LITERALS = "one of ", {"True": True, "False": False}
 
 
 def declared_range(key: str, declared: Param, has_hierarchy: bool = True) -> Searched | None:
-    """What is searched of a parameter by default; None for nothing.
+    """Return the values of a parameter to search by default; None if it is not searched.
 
     >>> from labelspace.models.registry import method
     >>> params = method("label_tree").params
@@ -64,12 +61,12 @@ def declared_range(key: str, declared: Param, has_hierarchy: bool = True) -> Sea
 
 
 def is_integer(declared: Param) -> bool:
-    """Whether a parameter is an integer, or none."""
+    """Return whether a parameter is an integer, or none."""
     return _kinds(declared) <= {"int", "None"} or type(declared.default) is int
 
 
 def is_numeric(declared: Param) -> bool:
-    """Whether a parameter is a number by default, or none where it could be a number."""
+    """Return whether the default of a parameter is a number, or none in place of a number."""
     if declared.default is None:
         return _kinds(declared) <= {"int", "float", "None"}
     return isinstance(declared.default, (int, float)) and not isinstance(declared.default, bool)
@@ -80,9 +77,9 @@ def _kinds(declared: Param) -> set[str]:
 
 
 def _choices(declared: Param) -> list[Any]:
-    """The values of a parameter that is one of several; none where it is of another kind.
+    """Return the values of a parameter that is one of several; an empty list for other parameters.
 
-    The words of the constraint list them; a value counts where the constraint agrees.
+    The words of the constraint list the values, and its check confirms each.
     """
     listed = declared.constraint.text.removeprefix("none, or ")
     if not listed.startswith(ONE_OF):
@@ -95,7 +92,7 @@ def _choices(declared: Param) -> list[Any]:
 
 
 def _around(declared: Param) -> Searched | None:
-    """Values around the default that the constraint allows."""
+    """Return values around the default that the constraint allows."""
     default, allowed = declared.default, declared.constraint.holds
     if not is_integer(declared):
         return Range(rounded(default / REAL_FACTOR), rounded(default * REAL_FACTOR), log=True)

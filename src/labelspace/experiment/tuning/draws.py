@@ -1,7 +1,7 @@
-"""Which values to try next, in batches: each trial is drawn from what came of the batches before its own.
+"""Draw the values to try next, in batches: each trial is drawn from the results of the earlier batches.
 
-A trial depends on the seed of the search, on its number and on the size of a batch, and on nothing else: not on when
-the trials of its batch end, nor on where they run.
+A trial depends only on the seed of the search, on its number and on the size of a batch. It does not depend on when the
+trials of its batch end, nor on where they run.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     import optuna
     from optuna.trial import FrozenTrial
 
-FIRST_TRIALS = 10  # drawn at random, the default included; then the sampler learns from them
+FIRST_TRIALS = 10  # drawn at random, the default included; the sampler then learns from them
 FIRST_CHANGES = 4  # parameters that each of these changes at most: with many changes at once, nearly all would be bad
 
 
 class Drawn(NamedTuple):
-    """A trial to run: its values, and the same for Optuna to learn from, which are not rounded."""
+    """A trial to run: its values, and the values before rounding, which Optuna learns from."""
 
     values: dict[str, Any]
     params: Mapping[str, Any]
@@ -33,7 +33,7 @@ class Drawn(NamedTuple):
 
 
 class Draws:
-    """Draws trials, the first of which is the default; ``several`` says that a batch may have more than one."""
+    """Draws trials, first the default. With ``several``, a batch may have more than one trial."""
 
     def __init__(self, space: SearchSpace, seed: int, several: bool) -> None:
         self.space, self.seed, self.several = space, seed, several
@@ -46,7 +46,7 @@ class Draws:
         return study
 
     def batch(self, numbers: range, before: Sequence[FrozenTrial]) -> list[Drawn]:
-        """The trials with these numbers, drawn from all finished ones before the first of them."""
+        """Return the trials with these numbers, drawn from all trials that finished before the first of them."""
         from optuna.trial import TrialState
 
         for trial in before[self._n_known :]:
@@ -60,9 +60,8 @@ class Draws:
             values = self.space.draw(asked[-1])
             drawn.append(Drawn(values, asked[-1].params, asked[-1].distributions))
         for running in asked:
-            self._history.tell(
-                running, state=TrialState.FAIL
-            )  # not learned from: what comes of it is in the next batch
+            # A failed trial is not learned from; the next batch learns from its real result.
+            self._history.tell(running, state=TrialState.FAIL)
         return drawn
 
     def _default(self) -> Drawn:
@@ -75,9 +74,9 @@ class Draws:
         rng = np.random.default_rng([self.seed, number])
         seed = int(rng.integers(2**31))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # both are called experimental since 2021
+            warnings.simplefilter("ignore")  # Optuna has called both samplers experimental since 2021
             if n_good >= FIRST_TRIALS:
-                return TPESampler(seed=seed, constant_liar=self.several)  # it keeps away from the others of the batch
+                return TPESampler(seed=seed, constant_liar=self.several)  # trials of a batch keep apart
             unchanged = rng.permutation(list(self.space.ranges))[FIRST_CHANGES:].tolist()
             kept = {key: self.space.defaults[key] for key in unchanged if self.space.has_default(key)}
             return PartialFixedSampler(kept, RandomSampler(seed=seed))

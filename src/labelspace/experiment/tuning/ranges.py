@@ -1,4 +1,4 @@
-"""What is tried for one parameter: a range of numbers, or a list of values."""
+"""The values to try for one parameter: a range of numbers, or a list of values."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 from labelspace.errors import ParameterError
 from labelspace.estimator.parameter_constraints import shown
 
-DIGITS = 4  # significant ones of a number that is tried: what is printed is what was trained
+DIGITS = 4  # significant digits of a number that is tried, so that the printed number is the trained one
 SIMPLE = re.compile(r"[A-Za-z_][\w.+-]*")  # texts that need no quotes in a list
 SCALES = ("log", "linear")
 EXAMPLE = "write for example C=0.1:10:log, embedding_dim=64,128,256, or C for its own range"
@@ -35,17 +35,17 @@ class Range:
 
     @property
     def examples(self) -> tuple[float, ...]:
-        """Values that must be valid for the whole range to be."""
+        """The values that must be valid for the whole range to be valid."""
         return (self.low, self.high)
 
     def __contains__(self, value: object) -> bool:
-        """Whether a value is one of the range."""
+        """Return whether a value is in the range."""
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             return False
         return self.low <= value <= self.high and (isinstance(value, int) or not self.integer)
 
     def distribution(self) -> Any:  # noqa: ANN401 - of Optuna, which is optional
-        """What Optuna draws from."""
+        """Return the distribution that Optuna draws from."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
         if self.integer:
@@ -53,7 +53,7 @@ class Range:
         return FloatDistribution(self.low, self.high, log=self.log)
 
     def draw(self, trial: Any, key: str) -> float | int:  # noqa: ANN401 - a trial of Optuna
-        """A value that Optuna suggests."""
+        """Return a value that Optuna suggests."""
         if self.integer:
             return int(trial.suggest_int(key, int(self.low), int(self.high), log=self.log))
         value = float(trial.suggest_float(key, self.low, self.high, log=self.log))
@@ -79,21 +79,21 @@ class Choices:
 
     @property
     def examples(self) -> tuple[Any, ...]:
-        """Values that must be valid."""
+        """The values that must be valid."""
         return self.values
 
     def __contains__(self, value: object) -> bool:
-        """Whether a value is one of them; 1 is not true here."""
+        """Return whether a value is one of these; 1 and true differ here."""
         return any(value == other and type(value) is type(other) for other in self.values)
 
     def distribution(self) -> Any:  # noqa: ANN401 - of Optuna, which is optional
-        """What Optuna draws from."""
+        """Return the distribution that Optuna draws from."""
         from optuna.distributions import CategoricalDistribution
 
         return CategoricalDistribution(self.values)
 
     def draw(self, trial: Any, key: str) -> Any:  # noqa: ANN401 - a trial of Optuna, and a value of any type
-        """A value that Optuna suggests."""
+        """Return a value that Optuna suggests."""
         return trial.suggest_categorical(key, self.values)
 
 
@@ -101,12 +101,14 @@ Searched = Range | Choices
 
 
 def rounded(value: float) -> float:
-    """A number with ``DIGITS`` significant digits."""
+    """Return a number with ``DIGITS`` significant digits."""
     return float(f"{value:.{DIGITS}g}")
 
 
 def parse_range(key: str, text: str, integer: bool) -> Searched:
-    """What ``--search KEY=...`` says: LOW:HIGH, LOW:HIGH:log, a list A,B,C or a JSON list; ``integer`` for a range.
+    """Parse the text of ``--search KEY=...``: LOW:HIGH, LOW:HIGH:log, a list A,B,C or a JSON list.
+
+    ``integer`` makes a range one of integers.
 
     >>> parse_range("C", "0.1:10:log", integer=False)
     Range(low=0.1, high=10.0, log=True, integer=False)
@@ -123,7 +125,7 @@ def parse_range(key: str, text: str, integer: bool) -> Searched:
 
 
 def choices(key: str, values: Sequence[Any]) -> Choices:
-    """The values of a list, each once; plain ones alone, which Optuna can keep."""
+    """Return the values of a list, each once; raise ParameterError unless all are plain, since Optuna stores them."""
     if not values or not all(value is None or isinstance(value, (bool, int, float, str)) for value in values):
         raise ParameterError(
             f"--search {key} must list numbers, texts, true, false or none, but is {values}; {EXAMPLE}"

@@ -25,12 +25,12 @@ from labelspace.experiment.tuning.trials import Documents
 from labelspace.types import Doubles, Longs
 from labelspace.version import __version__
 
-MIN_TRIALS = 12  # with a parameter; fewer say nothing of it
-N_GROUPS = 4  # of numbers
+MIN_TRIALS = 12  # with a parameter: 3 for each of 4 groups; with fewer, a share is mostly chance
+N_GROUPS = 4  # that numbers are parted into; more groups need more trials
 
 
 def shown_params(params: Mapping[str, Any]) -> str:
-    """Parameters in one line.
+    """Return parameters in one line.
 
     >>> shown_params({"C": 0.25, "normalize": False})
     'C=0.25, normalize=false'
@@ -39,10 +39,10 @@ def shown_params(params: Mapping[str, Any]) -> str:
 
 
 def results_of(study: Study, documents: Documents, metric: str, command: Sequence[str]) -> dict[str, Any]:
-    """Everything that was found, as plain values."""
+    """Return everything that the search found, as plain values."""
     outcomes, space = study.outcomes, study.space
     good = [i for i, outcome in enumerate(outcomes) if outcome.value is not None]
-    ranked = sorted(good, key=lambda i: (-(outcomes[i].value or 0.0), i))  # of equals the first
+    ranked = sorted(good, key=lambda i: (-(outcomes[i].value or 0.0), i))  # of equal trials the first
     rank = {trial: place for place, trial in enumerate(ranked, start=1)}
     default = outcomes[0].value
     best = ranked[0] if ranked else None
@@ -67,7 +67,7 @@ def results_of(study: Study, documents: Documents, metric: str, command: Sequenc
 def _best(
     space: SearchSpace, outcome: Outcome, trial: int, default: float | None, command: Sequence[str]
 ) -> dict[str, Any]:
-    """The best trial, by how much it is better than the default, and how to train it."""
+    """Return the best trial, its gain over the default, and the command that trains it."""
     assert outcome.value is not None
     return {
         "trial": trial,
@@ -79,7 +79,7 @@ def _best(
 
 
 def _recipe_options(space: SearchSpace, recipe: Recipe) -> list[str]:
-    """A recipe as options of the command line; defaults are left out."""
+    """Return a recipe as options of the command line; defaults are left out."""
     options = ["--method", recipe.method]
     options += ["--features", recipe.features] if recipe.features is not None else []
     options += ["--seed", str(recipe.seed)] if recipe.seed else []
@@ -90,7 +90,7 @@ def _recipe_options(space: SearchSpace, recipe: Recipe) -> list[str]:
 
 
 def _row(space: SearchSpace, outcome: Outcome, trial: int, rank: int | None) -> dict[str, Any]:
-    """A trial as plain values."""
+    """Return a trial as plain values."""
     return {
         "trial": trial,
         "rank": rank,
@@ -104,7 +104,7 @@ def _row(space: SearchSpace, outcome: Outcome, trial: int, rank: int | None) -> 
 
 
 def write_results(results: Mapping[str, Any], out: Path) -> None:
-    """``results.json`` in full, and ``results.csv`` with one line a trial."""
+    """Write ``results.json`` in full, and ``results.csv`` with a line for each trial."""
     with writing_text(out / "results.json") as file:
         file.write(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     rows = [
@@ -123,7 +123,7 @@ def write_results(results: Mapping[str, Any], out: Path) -> None:
 
 
 def importance(trials: Sequence[tuple[Mapping[str, Any], float]]) -> dict[str, float]:
-    """The share of each parameter in the differences between trials, the most important first.
+    """Return the share of each parameter in the differences between trials, the most important first.
 
     >>> trials = [({"C": i, "loss": "ab"[i % 2]}, 50.0 + i) for i in range(20)]
     >>> importance(trials)
@@ -140,7 +140,7 @@ def importance(trials: Sequence[tuple[Mapping[str, Any], float]]) -> dict[str, f
 
 
 def groups(values: Sequence[Any]) -> Longs:
-    """The group of each value: quarters of numbers, or else one group for each value. Shape (n,)."""
+    """Return the group of each value: its quarter for numbers, else a group for each value. Shape (n,)."""
     distinct = list(dict.fromkeys(values))
     if len(distinct) <= N_GROUPS or not all(type(value) in (int, float) for value in distinct):
         return np.array([distinct.index(value) for value in values], dtype=np.int64)
@@ -148,14 +148,14 @@ def groups(values: Sequence[Any]) -> Longs:
 
 
 def ranks(values: Sequence[float]) -> Doubles:
-    """Ranks from 0, the mean of them for equal values. Shape (n,)."""
+    """Return the rank of each value, from 0; equal values have the mean of their ranks. Shape (n,)."""
     _, place, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
     means = np.cumsum(counts) - (counts + 1) / 2
     return np.asarray(means[place], dtype=np.float64)
 
 
 def explained(group: Longs, rank: Doubles) -> float:
-    """The share of the variance of the ranks that lies between groups, less what chance would give; at least 0."""
+    """Return the share of the variance of the ranks between groups, less the share by chance; at least 0."""
     n, n_groups = len(rank), len(np.unique(group))
     total = float(((rank - rank.mean()) ** 2).sum())
     if n_groups < 2 or n <= n_groups or total == 0:

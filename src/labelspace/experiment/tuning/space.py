@@ -1,4 +1,4 @@
-"""The search space of a method: what is tried for each parameter, and which parameters have an effect together."""
+"""The search space of a method: the values to try for each parameter, and which parameters have an effect together."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,16 +16,16 @@ from labelspace.features.registry import features_class
 from labelspace.models.base import Model
 from labelspace.models.registry import method
 
-ALL = "all"  # in place of a parameter: all that are searched by default
+ALL = "all"  # in place of a parameter: all parameters that are searched by default
 PREFIX = "features."
 
 Search = Mapping[str, str | Sequence[Any] | None]
-"""What to search by parameter: a text as ``--search`` takes it, a list of values, or None for its own range."""
+"""The values to search, by parameter: a text as ``--search`` takes it, a list, or None for the declared range."""
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """What is searched, beside a recipe whose settings are fixed.
+    """The ranges to search, and a recipe whose settings are fixed.
 
     >>> space = search_space(Recipe("pdsparse"), {"per_label": "true,false", "threshold": None})
     >>> space.text
@@ -47,29 +47,29 @@ class SearchSpace:
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
-        """What each parameter of the method is where no trial changes it; features are as the method likes them."""
+        """The value of each parameter of the method where no trial changes it; parameters of features are left out."""
         return {**self.cls.defaults(), **self.recipe.params}
 
     @property
     def text(self) -> str:
-        """What is searched, in one line."""
+        """The ranges in one line."""
         return "; ".join(f"{key}={text}" for key, text in self.texts.items())
 
     @property
     def texts(self) -> dict[str, str]:
-        """What is searched of each parameter, as ``--search`` takes it, and with which values of others."""
-        said = {}
+        """The range of each parameter, as ``--search`` takes it, and the values of others that it needs."""
+        texts = {}
         for key, searched in self.ranges.items():
             needs = [c.text for c in self.conditions(key) if not all(map(c.holds, self._possible(c.key)))]
-            said[key] = searched.text + (f" (with {' and '.join(needs)})" if needs else "")
-        return said
+            texts[key] = searched.text + (f" (with {' and '.join(needs)})" if needs else "")
+        return texts
 
     def conditions(self, key: str) -> tuple[Condition, ...]:
-        """The values of others with which a parameter has an effect."""
+        """Return the values of other parameters with which a parameter has an effect."""
         return () if key.startswith(PREFIX) else self.cls.params[key].conditions
 
     def default_trial(self) -> dict[str, Any]:
-        """The values of the default that are in the space, for Optuna to learn from."""
+        """Return the default values that are in the space, for Optuna to learn from."""
         return {
             key: self.defaults[key]
             for key in self.ranges
@@ -77,11 +77,11 @@ class SearchSpace:
         }
 
     def has_default(self, key: str) -> bool:
-        """Whether a trial can have the default of a parameter."""
+        """Return whether a trial can have the default of a parameter."""
         return key in self.defaults and self.defaults[key] in self.ranges[key]
 
     def draw(self, trial: Any) -> dict[str, Any]:  # noqa: ANN401 - a trial of Optuna
-        """Values that Optuna suggests, of the parameters that have an effect with each other."""
+        """Return values that Optuna suggests, only of parameters that have an effect together."""
         values, drawn = dict(self.defaults), {}
         for key in self._order:
             if self._has_effect(key, values):
@@ -89,7 +89,7 @@ class SearchSpace:
         return drawn
 
     def with_values(self, drawn: Mapping[str, Any]) -> Recipe:
-        """The recipe of a trial; what is fixed and has no effect with its values is left out."""
+        """Return the recipe of a trial; fixed settings without effect next to its values are left out."""
         params = {key: value for key, value in drawn.items() if not key.startswith(PREFIX)}
         features = {key.removeprefix(PREFIX): value for key, value in drawn.items() if key.startswith(PREFIX)}
         params = {**self.recipe.params, **params}
@@ -101,22 +101,22 @@ class SearchSpace:
         )
 
     def changed(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """The values that are not the default's."""
+        """Return the values that differ from the default."""
         return {key: value for key, value in drawn.items() if key not in self.defaults or value != self.defaults[key]}
 
     def unmet(self, key: str) -> Condition | None:
-        """A condition of a parameter that no trial can meet; None where there is none."""
+        """Return a condition of a parameter that no trial can satisfy; None if all can be satisfied."""
         return next((c for c in self.conditions(key) if not any(map(c.holds, self._possible(c.key)))), None)
 
     def check(self) -> None:
-        """Refuse values that the method or the features do not take, and parameters without any effect."""
+        """Raise ParameterError for values that the method or features do not take, or parameters without effect."""
         for key, searched in self.ranges.items():
             if key in self.fixed:
                 raise ParameterError(f"{key} is fixed by --set and searched by --search; leave one of them out")
             unmet = self.unmet(key)
             if unmet is not None:
                 raise ParameterError(
-                    f"{key} of {self.recipe.method} has an effect with {unmet.text} alone, but that is never so; "
+                    f"{key} of {self.recipe.method} has an effect only with {unmet.text}, but that is never so; "
                     f"leave {key} out, or set or search {unmet.key}"
                 )
             for value in searched.examples:
@@ -132,7 +132,7 @@ class SearchSpace:
         return all(condition.holds(values[condition.key]) for condition in self.conditions(key))
 
     def _possible(self, key: str) -> Sequence[Any]:
-        """Values that a parameter may have in a trial: all of several, or the ends of a range."""
+        """Return values that a parameter may have in a trial: all of several, or the ends of a range."""
         return self.ranges[key].examples if key in self.ranges else [self.defaults[key]]
 
     @cached_property
@@ -153,9 +153,9 @@ class SearchSpace:
 
 
 def search_space(recipe: Recipe, search: Search | None = None, has_hierarchy: bool = True) -> SearchSpace:
-    """What to search of a method: what ``search`` says, or else every declared parameter that changes the accuracy.
+    """Return the space that ``search`` describes, by default every declared parameter that changes the accuracy.
 
-    A range of ``search`` is checked against the declared constraint. ``all`` in it adds what is searched by default.
+    A range of ``search`` is checked against the declared constraint. The key ``all`` adds the default ranges.
     """
     recipe.check()
     given = dict(search or {ALL: None})
@@ -175,14 +175,14 @@ def search_space(recipe: Recipe, search: Search | None = None, has_hierarchy: bo
 
 
 def _declared_ranges(recipe: Recipe, has_hierarchy: bool) -> dict[str, Searched]:
-    """What is searched by default, but for what is fixed."""
+    """Return the default ranges of all parameters that are not fixed."""
     free = {key: declared for key, declared in method(recipe.method).params.items() if key not in recipe.params}
     found = {key: declared_range(key, declared, has_hierarchy) for key, declared in free.items()}
     return {key: searched for key, searched in found.items() if searched is not None}
 
 
 def _given_range(recipe: Recipe, key: str, what: str | Sequence[Any] | None, has_hierarchy: bool) -> Searched:
-    """What ``--search`` says of a parameter."""
+    """Return the range of a parameter that ``--search`` names."""
     declared = _declared(recipe, key)
     if what is None:
         searched = declared_range(key, declared, has_hierarchy)
@@ -191,13 +191,14 @@ def _given_range(recipe: Recipe, key: str, what: str | Sequence[Any] | None, has
         return searched
     found = parse_range(key, what, is_integer(declared)) if isinstance(what, str) else choices(key, what)
     holds = declared.constraint.holds
-    if isinstance(found, Choices) and None in found and not holds(None) and holds("none"):  # a text of some methods
+    # Some parameters take the text "none" and not None.
+    if isinstance(found, Choices) and None in found and not holds(None) and holds("none"):
         return Choices(tuple("none" if value is None else value for value in found.values))
     return found
 
 
 def _declared(recipe: Recipe, key: str) -> Param:
-    """The declaration of a parameter of the method, or of its features."""
+    """Return the declaration of a parameter of the method, or of its features."""
     owner = _features(recipe) if key.startswith(PREFIX) else method(recipe.method)
     name = key.removeprefix(PREFIX)
     owner.reject_unknown({name: None})
@@ -205,12 +206,12 @@ def _declared(recipe: Recipe, key: str) -> Param:
 
 
 def _features(recipe: Recipe) -> Any:  # noqa: ANN401 - a class of features
-    """The class of the features that the method is given."""
+    """Return the class of the features that the method is given."""
     return features_class(recipe.features or method(recipe.method).view.features)
 
 
 def set_option(key: str, value: Any) -> str:  # noqa: ANN401 - of any type
-    """KEY=VALUE as ``--set`` reads it; texts that it would take for something else are quoted.
+    """Return KEY=VALUE as ``--set`` reads it; texts that ``--set`` would read as other values are quoted.
 
     >>> set_option("C", 0.25), set_option("curve", True), set_option("stemming", "none"), set_option("tree", "kmeans")
     ('C=0.25', 'curve=true', 'stemming="none"', 'tree=kmeans')

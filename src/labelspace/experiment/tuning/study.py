@@ -1,6 +1,6 @@
-"""The trials of a search, kept by Optuna: in memory, or in a folder, where an interrupted search is resumed.
+"""The trials of a search, kept by Optuna: in memory, or in a folder, from which an interrupted search resumes.
 
-A search that was interrupted, or got more trials later, is the same as one that ran through: see ``draws``.
+A search that was interrupted, or got more trials later, gives the results of an uninterrupted search: see ``draws``.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ if TYPE_CHECKING:
 
 JOURNAL, NAME = "study.journal", "labelspace"
 SETTINGS, OUTCOME = "settings", "outcome"  # user attributes of the study and of a trial
-UNREADABLE = (  # what Optuna raises where a journal is not one, or is changed
-    ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RuntimeError,
-)  # fmt: skip
-PARALLEL = "parallel"  # among the settings; searches of older versions have none, and batches of one
+# Optuna raises any of these for a file that is no journal, or is damaged.
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
+PARALLEL = "parallel"  # a setting; searches of older versions do not have it, and their batches have one trial
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial: the values drawn, and the figures, or the error."""
+    """The values of a trial, and its figures, or its error."""
 
     drawn: Mapping[str, Any]
     value: float | None = None
@@ -42,9 +41,10 @@ class Outcome:
 
 
 class Study:
-    """The finished trials, and the next ones to try.
+    """The finished trials, and the next trials to run.
 
-    ``settings`` say what was searched on what; a folder with others is refused. ``parallel`` is the size of a batch.
+    ``settings`` describe the search and its data; a folder with other settings is refused. ``parallel`` is the size of
+    a batch.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Study:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Read the trials of the folder, where there are any, and keep other processes from it."""
+        """Read the trials of the folder, if any, and lock the folder against other processes."""
         if self.folder is None:
             self._study = self._load(None)
             yield
@@ -82,7 +82,7 @@ class Study:
             yield
 
     def next(self, n_trials: int) -> list[dict[str, Any]]:
-        """The values of the next trials: what is left of a batch, and of a search with so many trials."""
+        """Return the values of the next trials: the rest of a batch, up to ``n_trials`` in all."""
         done = len(self.outcomes)
         first = done - done % self.parallel
         numbers = range(first, min(first + self.parallel, n_trials))
@@ -90,20 +90,22 @@ class Study:
         return [drawn.values for drawn in self._running]
 
     def finish(self, outcome: Outcome) -> None:
-        """Keep what came of the first trial that was drawn and is not kept yet."""
+        """Keep the outcome of the first drawn trial whose outcome is not kept yet."""
         from optuna.trial import TrialState, create_trial
 
-        drawn, state = self._running.pop(0), TrialState.FAIL if outcome.value is None else TrialState.COMPLETE
-        self._study.add_trial(
-            create_trial(
-                state=state, value=outcome.value, params=dict(drawn.params), distributions=dict(drawn.distributions),
-                user_attrs={OUTCOME: asdict(outcome)},
-            )
-        )  # fmt: skip
+        drawn = self._running.pop(0)
+        trial = create_trial(
+            state=TrialState.FAIL if outcome.value is None else TrialState.COMPLETE,
+            value=outcome.value,
+            params=dict(drawn.params),
+            distributions=dict(drawn.distributions),
+            user_attrs={OUTCOME: asdict(outcome)},
+        )
+        self._study.add_trial(trial)
         self.outcomes.append(outcome)
 
     def untried(self, batch: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Those of a batch whose values neither an earlier trial nor one before them in the batch has."""
+        """Return the values of a batch that neither an earlier trial nor an earlier entry of the batch has."""
         new: list[Mapping[str, Any]] = []
         for drawn in batch:
             if self.repeated(drawn) is None and self._values(drawn) not in map(self._values, new):
@@ -111,7 +113,7 @@ class Study:
         return new
 
     def repeated(self, drawn: Mapping[str, Any]) -> Outcome | None:
-        """What came of an earlier trial with the same values."""
+        """Return the outcome of an earlier trial with the same values; None if there is none."""
         values = self._values(drawn)
         return next((old for old in self.outcomes if self._values(old.drawn) == values), None)
 
@@ -141,7 +143,7 @@ class Study:
         return [self._checked(trial.user_attrs[OUTCOME], trial.value) for trial in self._finished()]
 
     def _finished(self) -> list[FrozenTrial]:
-        """The finished trials; older versions left one that was interrupted, which is drawn again."""
+        """Return the finished trials; an interrupted trial, which older versions left, is drawn again."""
         trials = self._study.get_trials(deepcopy=False)
         return [trial for trial in trials if trial.state.is_finished() and OUTCOME in trial.user_attrs]
 
@@ -161,7 +163,7 @@ def _is_number(value: object) -> bool:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that has other files than a search."""
+    """Raise ParameterError unless a folder is new or holds a search."""
     if folder.exists() and not folder.is_dir():
         raise ParameterError(f"--out must be a folder, but {folder} is a file; choose another --out")
     files = [path for path in folder.iterdir() if not path.name.startswith(".")] if folder.is_dir() else []
@@ -171,13 +173,13 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def check_settings(known: object, asked: Mapping[str, Any], folder: Path | None) -> None:
-    """Refuse to go on with a search of other data or of another space."""
-    asked = json.loads(json.dumps(asked))  # as it is kept
+def check_settings(known: object, given: Mapping[str, Any], folder: Path | None) -> None:
+    """Raise ParameterError unless the kept settings of a search equal the given ones."""
+    given = json.loads(json.dumps(given))  # in the form that is kept
     known = {PARALLEL: 1, **known} if isinstance(known, dict) else known
-    if not isinstance(known, dict) or known.keys() != asked.keys():
+    if not isinstance(known, dict) or known.keys() != given.keys():
         raise ValueError("its settings are of another program")
-    for key, value in asked.items():
+    for key, value in given.items():
         if known[key] != value:
             differs = f"is of {known[key]}, and this one of {value}"
             if key == "documents":
@@ -190,8 +192,8 @@ def check_settings(known: object, asked: Mapping[str, Any], folder: Path | None)
             )
 
 
-def _difference(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    """The first difference of two dicts."""
-    key = next(key for key in (*asked, *known) if known.get(key) != asked.get(key))
-    old, new = (f"has {key}={which[key]}" if key in which else f"has no {key}" for which in (known, asked))
+def _difference(known: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """Describe the first difference of two dicts."""
+    key = next(key for key in (*given, *known) if known.get(key) != given.get(key))
+    old, new = (f"has {key}={which[key]}" if key in which else f"has no {key}" for which in (known, given))
     return f"{old}, and this one {new}"
