@@ -24,7 +24,7 @@ from labelspace.experiment.evaluate import check_ks
 from labelspace.experiment.splits import tested_on, training_documents
 from labelspace.experiment.train import Recipe
 from labelspace.models.fit_context import Executor
-from labelspace.tagger.answers import check_options
+from labelspace.options import check_names
 from labelspace.types import Dataset, OverallProgress, Progress, no_progress
 from labelspace.version import __version__
 
@@ -60,7 +60,7 @@ def compare(
     methods that are significantly worse on these documents (``metrics.paired_test``). The options are those of
     ``CompareOptions``.
     """
-    check_options(options, CompareOptions)
+    check_names(options, CompareOptions)
     ks, seed, seeds = options.get("ks", (1, 3, 5)), options.get("seed", 0), options.get("seeds")
     only_runnable, executor = options.get("only_runnable", False), options.get("executor")
     progress = options.get("progress") or no_progress

@@ -24,7 +24,7 @@ from labelspace.experiment.tuning.space import Search, SearchSpace, search_space
 from labelspace.experiment.tuning.study import Outcome, Study, check_folder
 from labelspace.experiment.tuning.trials import Documents, TrialRunner, metric_k, run_trials
 from labelspace.models.fit_context import Executor
-from labelspace.tagger.answers import check_options
+from labelspace.options import check_names
 from labelspace.types import Dataset, Progress, no_progress
 
 METRIC = "nDCG@5"
@@ -70,7 +70,7 @@ def tune(
     ``results.json`` and ``results.csv`` are written. The other options are those of ``TuneOptions``.
     """
     require("optuna", "tune", "labelspace tune")
-    check_options(options, TuneOptions)
+    check_names(options, TuneOptions)
     seed, metric, executor = options.get("seed", 0), options.get("metric", METRIC), options.get("executor")
     search, tell = options.get("search"), options.get("tell", _tell_nothing)
     parallel = options.get("parallel")
