@@ -81,7 +81,8 @@ def _repair(cleaned: Cleaned, check: str, repair: Callable[[str], str]) -> None:
         texts = None if part.texts is None else [repair(text) for text in part.texts]
         cleaned.count(check, f"texts of {name}", _n_changed(part.texts or (), texts or ()))
         parts[name] = replace(part, texts=texts)
-    old, new = documents.labels.names, [repair(name) or name for name in documents.labels.names]
+    old = documents.labels.names
+    new = [repair(name) or name for name in documents.labels.names]
     cleaned.count(check, "names of labels", _n_changed(old, new))
     first = {name: label for label, name in reversed(list(enumerate(new)))}
     renamed = replace(documents, parts=parts)
@@ -100,7 +101,8 @@ def _merge_spellings(cleaned: Cleaned) -> None:
     documents = cleaned.documents
     if not documents.labels.are_named:
         return
-    into, names = np.arange(len(documents.labels)), documents.labels.names
+    into = np.arange(len(documents.labels))
+    names = documents.labels.names
     for best, *others in spellings(documents):
         into[others] = best
         cleaned.merged |= {names[label]: names[best] for label in others}
@@ -163,7 +165,8 @@ def check_new(target: str | Path) -> None:
 def write_cleaned(cleaned: Cleaned, source: Path, target: str | Path) -> Mapping[Path, Dataset]:
     """Write the splits in the formats of their files: to a folder if the source is one, else to a file."""
     check_new(target)
-    documents, target = cleaned.documents, Path(target)
+    documents = cleaned.documents
+    target = Path(target)
     if source.is_dir():
         splits = {documents.paths[name].name: part for name, part in documents.parts.items()}
         with replacing_folder(target, lambda folder: None) as work:  # all of it or nothing

@@ -56,7 +56,8 @@ def table_columns(options: TableOptions) -> Columns | None:
 
 def name_list(what: str, names: Any) -> list[str]:  # noqa: ANN401 - a caller may pass anything
     """Return names as a list; a single name is a list of one."""
-    listed = [names] if isinstance(names, str) else list(names) if isinstance(names, Iterable) else [names]
+    is_listed = isinstance(names, Iterable) and not isinstance(names, str)
+    listed = list(names) if is_listed else [names]
     if not listed or not all(isinstance(name, str) and name for name in listed):
         raise ParameterError(f"{what} must be names, but is {str(names)[:60]}; write for example {what}=['title']")
     return listed

@@ -93,7 +93,8 @@ def merge_spellings(documents: Dataset, n_known: int) -> tuple[Dataset, int]:
     >>> merged.labels.names, merged.Y.toarray().tolist(), n
     (['bread', 'fish'], [[1.0, 0.0], [1.0, 0.0], [1.0, 1.0]], 1)
     """
-    space, into = documents.labels, np.arange(len(documents.labels))
+    space = documents.labels
+    into = np.arange(len(documents.labels))
     counts = np.bincount(documents.Y.indices, minlength=len(space))
     for group in spelling_groups(space):
         best = min(group, key=lambda label: (label >= n_known, -counts[label], label))

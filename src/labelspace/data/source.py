@@ -202,7 +202,8 @@ def open_source(path: str | Path, columns: Columns | None = None, options: ReadO
     ...     len(source.train()), source.has_test
     (1, False)
     """
-    path, options = Path(path), options or ReadOptions()
+    path = Path(path)
+    options = options or ReadOptions()
     options = options if columns is None else replace(options, columns=columns)
     if not path.exists() and not is_data_file(path):
         raise DataError(f"DATA must be a file or a folder, but {path} does not exist; check the path")

@@ -75,9 +75,9 @@ def test_another_encoding(tmp_path):
     assert plan_update(
         read_vocabulary(path, options=ReadOptions(encoding="windows-1252")), LabelsBefore.of(tmp_path / "none")
     ).after.names == ["Käse"]
-    with pytest.raises(ParameterError, match="--encoding has an effect on ntriples, .* but is 'latin-1' for turtle"):
+    with pytest.raises(ParameterError, match="encoding has an effect on ntriples, .* but is 'latin-1' for turtle"):
         read_vocabulary(path, "turtle", options=ReadOptions(encoding="latin-1"))
-    with pytest.raises(ParameterError, match="--delimiter has an effect on csv only, but is ';' for list"):
+    with pytest.raises(ParameterError, match="delimiter has an effect on csv only, but is ';' for list"):
         read_vocabulary(path, options=ReadOptions(delimiter=";"))
 
 

@@ -45,7 +45,8 @@ class CacheFolder:
                 f"a training must have at least {MIN_MEMORY // 10**6} MB of memory, but has {memory // 10**6} MB; "
                 "allow more"
             )
-        self.folder, self.memory = Path(folder), memory
+        self.folder = Path(folder)
+        self.memory = memory
         self.scratch = Scratch(self.folder, memory)
         self._opened = ExitStack()
 
@@ -79,7 +80,8 @@ class CacheFolder:
     def read(self, path: str | Path, options: ReadOptions | None = None) -> Dataset:
         """Read a data set into the folder; a file that was read before, and did not change, is not read again."""
         options = options or ReadOptions()
-        key, stored = document_key(Path(path), options), self.folder / DOCUMENTS
+        key = document_key(Path(path), options)
+        stored = self.folder / DOCUMENTS
         try:
             documents, reported = open_documents(stored, key, self.scratch.map_file)
         except UnusableError as reason:

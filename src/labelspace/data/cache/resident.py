@@ -55,7 +55,10 @@ class MemoryLimit:
     """
 
     def __init__(self, memory: int) -> None:
-        self._near, self._worthwhile, self._statm, self.peak = NEAR * memory, WORTHWHILE * memory, -1, 0
+        self._near = NEAR * memory
+        self._worthwhile = WORTHWHILE * memory
+        self._statm = -1
+        self.peak = 0
         self._of_libraries = 0  # bytes of pages that stay, and that processes share
         if can_drop_pages():
             self._statm = os.open(STATM, os.O_RDONLY)
@@ -87,7 +90,8 @@ class ResidencyLimiter:
     """A thread that calls ``relieve`` every few milliseconds, for work that does not call it itself."""
 
     def __init__(self, relieve: Callable[[], None]) -> None:
-        self._relieve, self._stopped = relieve, threading.Event()
+        self._relieve = relieve
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="labelspace memory limit", daemon=True)
 
     def __enter__(self) -> Self:

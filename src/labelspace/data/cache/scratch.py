@@ -40,7 +40,9 @@ class Scratch:
     """
 
     def __init__(self, folder: Path, memory: int) -> None:
-        self.folder, self.memory, self.limit = folder, memory, MemoryLimit(memory)
+        self.folder = folder
+        self.memory = memory
+        self.limit = MemoryLimit(memory)
         self.n_bytes = self.peak_bytes = 0  # of all files now, and at most
         self._maps: list[weakref.ref[mmap.mmap]] = []
         self._segment: mmap.mmap | None = None  # that small arrays are put into
@@ -58,7 +60,8 @@ class Scratch:
         with self._lock:
             start = -(-self._used // ALIGNMENT) * ALIGNMENT
             if self._segment is None or start + size > len(self._segment):
-                self._segment, start = self._new_map(max(SEGMENT, self.n_bytes // GROWTH), in_order=True), 0
+                self._segment = self._new_map(max(SEGMENT, self.n_bytes // GROWTH), in_order=True)
+                start = 0
             self._used = start + size
             return np.frombuffer(self._segment, kind, n_items, start).reshape(shape)
 
@@ -150,7 +153,10 @@ class GrowingFile:
     """An array of one dimension that is appended to a file."""
 
     def __init__(self, scratch: Scratch, dtype: np.dtype[Any]) -> None:
-        self._scratch, self._dtype, self._n, self._file = scratch, dtype, 0, scratch.open_file()
+        self._scratch = scratch
+        self._dtype = dtype
+        self._n = 0
+        self._file = scratch.open_file()
 
     def __del__(self) -> None:
         with suppress(OSError, AttributeError):  # closing writes once more to a disk that may be full

@@ -99,7 +99,8 @@ def find_near_duplicates(documents: Documents) -> Found | None:
 
 def find_near_leaks(documents: Documents) -> Found | None:
     """Find test and dev documents that are nearly the same as a document of train."""
-    near, n_held_out = documents.neighbors, int((documents.part_of > 0).sum())
+    near = documents.neighbors
+    n_held_out = int((documents.part_of > 0).sum())
     return None if near is None else _near_pairs(documents, near.across, near.similarity, n_held_out)
 
 

@@ -48,7 +48,8 @@ def find_single_children(documents: Documents) -> Found | None:
     hierarchy = documents.labels.hierarchy
     if hierarchy is None or not len(documents.train):
         return None
-    edges, n_children = hierarchy.edges, np.bincount(hierarchy.parents.indices, minlength=len(documents.labels))
+    edges = hierarchy.edges
+    n_children = np.bincount(hierarchy.parents.indices, minlength=len(documents.labels))
     edges = edges[n_children[edges[:, 1]] == 1]
     by_label = documents.Y.tocsc()
     together = by_label[:, edges[:, 0]].multiply(by_label[:, edges[:, 1]]).sum(axis=0).A1

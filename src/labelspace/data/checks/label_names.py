@@ -69,7 +69,9 @@ def spellings(documents: Documents) -> list[list[int]]:
 
     If a label and its parent are among them, they differ in meaning, however they are spelled.
     """
-    columns, labels, groups = documents.columns, documents.labels, dict[tuple[int, str], list[int]]()
+    columns = documents.columns
+    labels = documents.labels
+    groups = dict[tuple[int, str], list[int]]()
     for label, name in enumerate(labels.names):
         column, value = (0, name) if columns is None else columns.split_label(name)
         if key := folded_name(value):

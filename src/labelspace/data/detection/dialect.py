@@ -52,7 +52,8 @@ def detect_dialect(head: Sequence[str], delimiter: str | None = None) -> Dialect
     >>> detect_dialect(["title;tags\n", "Bread, rye;a,b\n"]).delimiter
     ';'
     """
-    best, best_fit = Dialect(delimiter or ","), (0.0, 0, 0)
+    best = Dialect(delimiter or ",")
+    best_fit = (0.0, 0, 0)
     for mark in DELIMITERS if delimiter is None else (delimiter,):
         for rank, (quote, escape) in enumerate(_quotes(mark, head)):
             found = Dialect(mark, quote, escape)
@@ -87,7 +88,8 @@ def _fit(dialect: Dialect, head: Sequence[str]) -> tuple[float, int]:
 
 
 def _rows(dialect: Dialect, head: Sequence[str]) -> Iterator[list[str]]:
-    reader, reached = dialect.reader(head), 0
+    reader = dialect.reader(head)
+    reached = 0
     try:
         for row in reader:
             if row:

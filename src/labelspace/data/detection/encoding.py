@@ -45,7 +45,9 @@ def detect_encoding(path: str | Path) -> str:
         by_start = _by_start(head)
         if by_start is not None:
             return by_start
-        decoder, block, scanned = codecs.getincrementaldecoder(UTF_8)(), head, 0
+        decoder = codecs.getincrementaldecoder(UTF_8)()
+        block = head
+        scanned = 0
         while block:
             try:
                 decoder.decode(block)

@@ -58,7 +58,8 @@ def detect_fields(
     features = _features_column(columns, options)
     labels = _label_columns(columns, options) if with_labels else ()
     id_column = _id_column(columns, options)
-    text, indicators = () if options.embeddings else _text_columns(columns, options, labels, id_column), False
+    text = () if options.embeddings else _text_columns(columns, options, labels, id_column)
+    indicators = False
     if with_labels and not labels:
         labels = _indicator_columns(columns, {*text, id_column, features})
         if labels and not text and not options.embeddings:

@@ -96,7 +96,9 @@ def _cells(
 ) -> Iterator[tuple[Location, list[str]]]:
     """Return the cells of each row, with the line on which the row starts; ``before`` lines precede the header."""
     csv.field_size_limit(_MAX_CELL)
-    limit, location, size = MAX_LINE_BYTES.value, Location(path, before + 1), 0  # size: of the row so far
+    limit = MAX_LINE_BYTES.value
+    location = Location(path, before + 1)
+    size = 0  # of the row so far
 
     def texts() -> Iterator[str]:
         nonlocal size
@@ -108,7 +110,8 @@ def _cells(
 
     reader = dialect.reader(texts())
     while True:
-        location, size = Location(path, before + reader.line_num + 1), 0
+        location = Location(path, before + reader.line_num + 1)
+        size = 0
         try:
             cells = next(reader)
         except StopIteration:

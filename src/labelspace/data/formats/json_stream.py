@@ -119,7 +119,9 @@ class JsonStream:
             ) from error
         if block or more:
             self._line = self.location.line
-            self._text, self._at, self._counted = self._text[self._at :] + more, 0, 0
+            self._text = self._text[self._at :] + more
+            self._at = 0
+            self._counted = 0
             self.n_read += len(more)
         return bool(block or more)
 

@@ -67,7 +67,8 @@ def _row_bytes(
         mean = size // max(group.num_rows, 1)
         if mean > MAX_LINE_BYTES.value:
             raise too_long(path, before + 1)
-        longest, before = max(longest, mean), before + group.num_rows
+        longest = max(longest, mean)
+        before = before + group.num_rows
     return longest
 
 

@@ -221,7 +221,8 @@ def write(path: str | Path, dataset: Dataset) -> None:
     The first line of a text is its title. Names of labels are ``lbl.json.gz``, their URIs the ``uid``.
     """
     path = Path(path)
-    split, folder = _split(path), path.parent
+    split = _split(path)
+    folder = path.parent
     write_pairs(folder / f"{split}_X_Y.txt", dataset.Y)
     if dataset.X is not None:
         write_pairs(folder / f"{split}_X_Xf.txt", dataset.X)

@@ -31,7 +31,7 @@ def to_matrix(given: Any) -> Any:  # noqa: ANN401 - a sparse or dense matrix
     return _stacked(given) if _is_vector(_first(given)) else None
 
 
-def _first(given: Any) -> Any:  # noqa: ANN401 - whatever the caller gave
+def _first(given: Any) -> Any:  # noqa: ANN401 - a caller may pass anything
     """Return the first value of a list or column."""
     if is_text_array(given) or isinstance(given, (list, tuple)) or (is_column(given) and isinstance(given, Sequence)):
         return given[0] if len(given) else None

@@ -66,7 +66,7 @@ class Frame:
         return np.column_stack(columns) if columns else None
 
 
-def to_frame(given: Any) -> Frame | None:  # noqa: ANN401 - whatever the caller gave
+def to_frame(given: Any) -> Frame | None:  # noqa: ANN401 - a caller may pass anything
     """Return the table that was given, or a list of rows as one; None for anything else."""
     features = getattr(given, "features", None)
     features = features if isinstance(features, Mapping) else {}
@@ -112,7 +112,7 @@ def _class_name(value: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - an i
     return None if value is None or value < 0 else names[value]
 
 
-def named_column(given: Any, listed: Sequence[Any]) -> Sequence[Any]:  # noqa: ANN401 - whatever the caller gave
+def named_column(given: Any, listed: Sequence[Any]) -> Sequence[Any]:  # noqa: ANN401 - a caller may pass anything
     """Return the values of a column; class ids become names if it is a column of Hugging Face datasets."""
     feature = getattr(given, "features", None)
     if feature is None:

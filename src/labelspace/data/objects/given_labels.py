@@ -26,7 +26,7 @@ _ONE = "give one list per text: [['name'], ...]"
 
 
 def read_labels(
-    given: Any,  # noqa: ANN401 - whatever the caller gave
+    given: Any,  # noqa: ANN401 - a caller may pass anything
     n: int,
     known: LabelSpace | None = None,
     separator: str | None = None,
@@ -75,9 +75,13 @@ def _of_cells(cells: Sequence[Any], separator: str | None, detect: bool) -> list
     if separator is None and detect:
         _check_single([cell for cell in cells if isinstance(cell, str)])
     mark = None if separator == NO_SEPARATOR else separator
-    return [
-        [] if is_missing(cell) else split_cell(cell, mark) if isinstance(cell, str) else [int(cell)] for cell in cells
-    ]
+
+    def names(cell: Any) -> list[Any]:  # noqa: ANN401 - a text, an id or a missing value
+        if is_missing(cell):
+            return []
+        return split_cell(cell, mark) if isinstance(cell, str) else [int(cell)]
+
+    return list(map(names, cells))
 
 
 def _check_single(cells: Sequence[str]) -> None:
@@ -94,10 +98,13 @@ def _check_single(cells: Sequence[str]) -> None:
         )
 
 
-def _checked_names(row: int, names: Any) -> list[Any]:  # noqa: ANN401 - whatever the caller gave
+def _checked_names(row: int, names: Any) -> list[Any]:  # noqa: ANN401 - a caller may pass anything
     """Return the names or ids of one text as a list; an iterator is read once, here."""
-    single = isinstance(names, (str, bytes, Mapping)) or not isinstance(names, Iterable)
-    listed = None if single else names.tolist() if isinstance(names, np.ndarray) else list(names)
+    listed: list[Any] | None = None
+    if isinstance(names, np.ndarray):
+        listed = names.tolist()
+    elif isinstance(names, Iterable) and not isinstance(names, (str, bytes, Mapping)):
+        listed = list(names)
     if listed is None or not all(_is_label(name) for name in listed):
         shown = " ".join(repr(names).split())[:60]
         raise DataError(f"the labels of a text must be a list of names, but row {row} has {shown}; write ['name']")

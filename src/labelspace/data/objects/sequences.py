@@ -43,7 +43,7 @@ def is_missing(value: object) -> bool:
     return isinstance(value, float) and value != value
 
 
-def to_list(given: Any, what: str, one: str) -> Sequence[Any]:  # noqa: ANN401 - whatever the caller gave
+def to_list(given: Any, what: str, one: str) -> Sequence[Any]:  # noqa: ANN401 - a caller may pass anything
     """Return a list of what was given: a column of another package, an array, anything with an order.
 
     An error for a single value, a table or a set says ``what`` the list must hold, and what to do with ``one`` value.
@@ -64,7 +64,7 @@ def to_list(given: Any, what: str, one: str) -> Sequence[Any]:  # noqa: ANN401 -
     return list(given)
 
 
-def _problem(given: Any, one: str) -> str:  # noqa: ANN401 - whatever the caller gave
+def _problem(given: Any, one: str) -> str:  # noqa: ANN401 - a caller may pass anything
     """Say why this is no sequence, and what to do; empty if it is one."""
     kind = type(given).__name__
     if is_frame(given):

@@ -98,7 +98,8 @@ class _Columns:
         if not names:
             self.n_unused += bool(uri)
             return
-        at, key = len(self.uris), uri or next(iter(names.values()))
+        at = len(self.uris)
+        key = uri or next(iter(names.values()))
         if self.known.setdefault(key, at) != at:
             raise location.expected("each concept once", f"{key!r} is in a row before too", "remove one of them")
         self.uris.append(uri or None)

@@ -26,14 +26,16 @@ class Matching:
     @staticmethod
     def of(before: LabelSpace, naming: Naming) -> "Matching":
         """Match by URI, or by name if one of the two has no URI."""
-        vocabulary, bases = naming.vocabulary, naming.bases()
+        vocabulary = naming.vocabulary
+        bases = naming.bases()
         ids = _ids(vocabulary, bases, before)
         rows = np.full(max(len(before), int(ids.max(initial=-1)) + 1), -1, np.int64)
         rows[ids] = np.arange(len(ids))
         kept: list[str | None] = [None] * len(bases)
         for row in np.flatnonzero(ids < len(before)).tolist():
             label = int(ids[row])
-            name, of_vocabulary = before.names[label], before.concept(label).names.get(naming.language)
+            name = before.names[label]
+            of_vocabulary = before.concept(label).names.get(naming.language)
             if bases[row] in (name, of_vocabulary):
                 kept[row] = name
         gone = (before.names[label] for label in np.flatnonzero(rows < 0).tolist())
@@ -52,7 +54,8 @@ class Matching:
 
     def concept(self, label: int) -> Concept:
         """Return the concept of a label after the update; a list or table without URIs leaves the URI as it was."""
-        row, old = int(self.rows[label]), self.before.concept(label) if label < len(self.before) else NO_CONCEPT
+        row = int(self.rows[label])
+        old = self.before.concept(label) if label < len(self.before) else NO_CONCEPT
         if row < 0:
             return old
         new = self.naming.concept(row, self.names[row])
@@ -72,7 +75,8 @@ class Matching:
 
         Labels that are gone keep their parents: no other label has one of them as a parent, so there is no cycle.
         """
-        none, vocabulary = np.zeros((0, 2), np.int64), self.naming.vocabulary
+        none = np.zeros((0, 2), np.int64)
+        vocabulary = self.naming.vocabulary
         old = none if self.before.hierarchy is None else self.before.hierarchy.edges.astype(np.int64)
         if vocabulary.broader is None:
             return old, none

@@ -82,7 +82,8 @@ class Naming:
 
     def concept(self, row: int, name: str) -> Concept:
         """Return URI, notation, names by language and hidden names of a row."""
-        voc, names = self.vocabulary, self._names(row)
+        voc = self.vocabulary
+        names = self._names(row)
         names.pop(NO_LANGUAGE, None)
         hidden = self._hidden(row, name, self._shown(row, name))
         return Concept(voc.uris[row], voc.notation(row), names, hidden)
@@ -113,15 +114,18 @@ def unique_names(
     >>> unique_names(["bank", "cat", "bank"], [None] * 3, [], lambda row: [f"n{row}"])
     (['bank (n0)', 'cat', 'bank (n2)'], ['bank (n0)', 'bank (n2)'])
     """
-    used, repeated = {*taken, *(name for name in kept if name is not None)}, set[str]()
+    used = {*taken, *(name for name in kept if name is not None)}
+    repeated = set[str]()
     for base, name in zip(bases, kept, strict=True):
         if name is None:
             (repeated if base in used else used).add(base)
-    names, changed = [base if name is None else name for base, name in zip(bases, kept, strict=True)], list[str]()
+    names = [base if name is None else name for base, name in zip(bases, kept, strict=True)]
+    changed = list[str]()
     for row, base in enumerate(bases):
         if kept[row] is not None or base not in repeated:
             continue
-        name, choices = base, [f"{base} ({ending})" for ending in endings(row)]
+        name = base
+        choices = [f"{base} ({ending})" for ending in endings(row)]
         while name in used:
             name = choices.pop(0) if choices else f"{name}'"
         used.add(name)

@@ -80,7 +80,8 @@ def read_vocabulary(
     path: str | Path, format: str | None = None, language: str | None = None, options: ReadOptions | None = None
 ) -> Vocabulary:
     """Read the concepts of a file; ``language`` is that of names for which the file has none."""
-    kind, options = vocabulary_format(path, format), options or ReadOptions()
+    kind = vocabulary_format(path, format)
+    options = options or ReadOptions()
     for option, formats in (("encoding", _WITH_ENCODING), ("delimiter", _WITH_DELIMITER)):
         value = getattr(options, option)
         if value is not None and kind not in formats:
