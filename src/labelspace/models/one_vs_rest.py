@@ -18,27 +18,22 @@ suggested.
 """
 
 import numpy as np
-import numpy.typing as npt
 
-from labelspace.estimator import learned
-from labelspace.estimator.state_constraints import array, part
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.dual_cd import SolverOptions, solve_squared_hinge, squared_norms
 from labelspace.kernels.lanes import LANES
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
-from labelspace.models.base import Model
-from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
-from labelspace.models.linear_evidence import linear_evidence
+from labelspace.models.linear_model import LinearModel
 from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights
-from labelspace.types import Bools, Csr, Ints, TopK
+from labelspace.types import Csr
 
 BIAS = 1.0  # the value of the bias feature, as in LIBLINEAR
 
 
-class OneVsRest(Model):
+class OneVsRest(LinearModel):
     """One pruned linear classifier per label, squared hinge.
 
     >>> from labelspace.data.synthetic import planted
@@ -60,12 +55,8 @@ class OneVsRest(Model):
     normalize: bool = parameters.normalize()
     random_state: int = parameters.random_state()
 
-    # By features: prediction reads the rows of a document's features.
-    classifiers_: LinearWeights = learned(part(LinearWeights, n_features="n_features", n_labels="n_labels"))
-    seen_: npt.NDArray[np.bool_] = learned(array("bool", "n_labels"))  # whether a label had a training document
-
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = normalize_rows(X) if self.normalize else X
+        X = self._scaled(X)
         documents = Y.tocsc()  # step 1: column l lists the positives of label l
         self.seen_ = np.diff(documents.indptr) > 0
         bias = np.zeros(Y.shape[1], np.float32)
@@ -97,18 +88,5 @@ class OneVsRest(Model):
         run_blocks(train, len(by_frequency), LANES, lambda done, total: context.progress("labels", done, total))
         self.classifiers_ = LinearWeights.from_matrix(feature_major_weights(trained, X.shape[1]), bias)
 
-    @property
-    def weights_(self) -> Csr:
-        """The classifiers as a matrix (n_features, n_labels), made at each call."""
-        return self.classifiers_.to_matrix()
-
-    def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
-        """Explain the scores of labels by the weights of the document's features."""
-        X = normalize_rows(X) if self.normalize else X
-        return linear_evidence(self.classifiers_, self.seen_, X, labels, self.view.name)
-
-    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
-        X = normalize_rows(X) if self.normalize else X
-        if allowed is None:
-            return self.classifiers_.rank(X, self.seen_, k)  # step 4
-        return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self.mask_cache)
+    def _scaled(self, X: Csr) -> Csr:
+        return normalize_rows(X) if self.normalize else X

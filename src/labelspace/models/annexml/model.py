@@ -152,12 +152,7 @@ class AnnexML(Model):
         self.point_starts_ = starts_of([len(partition.rows) for partition in partitions])
 
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
-        if allowed is None:
-            return self._rank(X, self.Y_, k)
-        return self._rank(X, self.mask_cache.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
-
-    def _rank(self, X: Csr, Y: Csr, k: int) -> TopK:
-        """Rank the labels Y of the training documents by the votes of the nearest."""
+        Y = self.Y_ if allowed is None else self.mask_cache.get(allowed, lambda: labels_among(self.Y_, allowed))
         X = normalize_rows(X) if self.normalize else X
         out = TopK.empty(X.shape[0], k)
 

@@ -210,13 +210,9 @@ class FastXML(Model):
         return labels, counts / max(len(documents), 1)
 
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
-        given = self.document_labels_, self.label_starts_
-        if allowed is None:
-            return self._rank(X, k, *given)
-        return self._rank(X, k, *self.mask_cache.get(allowed, lambda: ids_among(*given, allowed)))
-
-    def _rank(self, X: Csr, k: int, labels: Ints, starts: Longs) -> TopK:
-        """Rank the labels by ``labels`` of the training documents, which begin at ``starts``."""
+        rows = (self.document_labels_, self.label_starts_)
+        if allowed is not None:
+            rows = self.mask_cache.get(allowed, lambda: ids_among(self.document_labels_, self.label_starts_, allowed))
         values = normalized_values(X.data, X.indptr) if self.normalize else X.data
         forest = Forest(
             self.roots_,
@@ -227,7 +223,7 @@ class FastXML(Model):
             self.documents_,
             self.document_starts_,
         )
-        given = GivenLabels(labels, starts, self.label_weights_)
+        given = GivenLabels(*rows, self.label_weights_)
         tail = TailClassifiers(csr_arrays(self.tail_), self.tail_norms_, float(self.alpha_), float(self.gamma))
         documents = csr_arrays(X)
         out = TopK.empty(X.shape[0], k)

@@ -79,12 +79,14 @@ class GrowingRows(NamedTuple):
 
     def above(self, l1: Floats, n_labels: int, shrink: bool = True) -> Csr:
         """Return the entries above l1 (n_rows) in size, soft-thresholded unless ``shrink`` is False."""
-        size = int(self.sizes.sum())
-        indptr = np.empty(len(self.starts) + 1, np.int64)
-        labels = np.empty(size, np.int32)
-        values = np.empty(size, np.float32)
-        n = nonzero_rows(self, l1, shrink, indptr, labels, values)
-        return sp.csr_matrix((values[:n], labels[:n], indptr), shape=(len(self.starts), n_labels))
+        indptr = np.append(0, np.cumsum(self.sizes, dtype=np.int64))
+        at = np.arange(indptr[-1]) + np.repeat(self.starts - indptr[:-1], self.sizes)
+        bounds = np.repeat(l1, self.sizes)
+        values = self.values[at]
+        shrunk = values - np.clip(values, -bounds, bounds)
+        kept = shrunk != 0
+        matrix = (shrunk if shrink else values)[kept], self.labels[at][kept], np.append(0, np.cumsum(kept))[indptr]
+        return sp.csr_matrix(matrix, shape=(len(self.starts), n_labels))
 
     def restricted(self, support: Csr) -> Self:
         """Return only the entries where ``support`` is not zero; what was added before does not count in a mean."""
@@ -119,6 +121,16 @@ class ActiveLabels(NamedTuple):
     labels: Ints
     alpha: Floats
     sizes: Ints
+
+
+class PassScratch(NamedTuple):
+    """Buffers of a pass: the scores of all labels, the best-ranked labels, and new a_ik of a document's labels."""
+
+    scores: Floats
+    best_scores: Floats
+    best: Ints
+    positive: Bools
+    b: Doubles
 
 
 class SeparationProblem(NamedTuple):
@@ -196,25 +208,6 @@ def add_to_row(
 
 
 @kernel()
-def nonzero_rows(V: GrowingRows, l1: Floats, shrink: bool, indptr: Longs, out_labels: Ints, out_values: Floats) -> int:
-    """Copy the entries above l1[row] in size, one row after another; with ``shrink`` soft-thresholded.
-
-    ``indptr`` (n_rows + 1) receives where each row begins. Returns the number of entries.
-    """
-    pos = 0
-    for row in range(len(V.starts)):
-        indptr[row] = pos
-        for m in range(V.starts[row], V.starts[row] + V.sizes[row]):
-            value = soft_threshold(V.values[m], l1[row])
-            if value != 0.0:
-                out_labels[pos] = V.labels[m]
-                out_values[pos] = value if shrink else V.values[m]
-                pos += 1
-    indptr[len(V.starts)] = pos
-    return pos
-
-
-@kernel()
 def sum_above(b: Doubles, positive: Bools, n: int, side: bool, at: float) -> float:
     """Return the sum of max(b_k - at, 0) over one side."""
     total = 0.0
@@ -270,36 +263,22 @@ def project_on_equal_sums(b: Doubles, positive: Bools, n: int, C: float) -> None
 
 
 @kernel()
-def add_truth(Y: CsrArrays, active: Ints) -> None:
-    """Write the labels of each document as its first active labels."""
-    for i in range(len(active)):
-        for m in range(Y.indptr[i], Y.indptr[i + 1]):
-            active[i, m - Y.indptr[i]] = Y.indices[m]
-
-
-@kernel()
 def add_most_violating(
-    scores: Floats,
-    allowed: Bools,
-    truth: Ints,
-    slot: Ints,
-    active: Ints,
-    alpha: Floats,
-    size: int,
-    best_scores: Floats,
-    best: Ints,
+    truth: Ints, allowed: Bools, slot: Ints, active: ActiveLabels, i: int, scratch: PassScratch
 ) -> int:
-    """Make the best-ranked negatives active that violate the margin to the worst-ranked positive.
+    """Make the best-ranked negatives active that violate the margin to the worst-ranked positive of document i.
 
-    At most ``len(best)`` labels are added; ``best`` and ``best_scores`` are scratch. ``slot`` is -1 for all labels,
-    before and after. Returns the new number of active labels.
+    At most ``len(scratch.best)`` labels are added. ``slot`` is -1 for all labels, before and after. Returns the new
+    number of active labels.
     """
+    labels, size = active.labels[i], active.sizes[i]
+    scores, best_scores, best, _, _ = scratch
     lowest = np.float32(np.inf)
     for label in truth:
         slot[label] = -2
         lowest = min(lowest, scores[label])
     for a in range(size):
-        slot[active[a]] = -2
+        slot[labels[a]] = -2
     found = 0
     for label in range(len(scores)):
         if allowed[label] and slot[label] == -1 and scores[label] > lowest - np.float32(1.0):
@@ -307,11 +286,11 @@ def add_most_violating(
     for label in truth:
         slot[label] = -1
     for a in range(size):
-        slot[active[a]] = -1
+        slot[labels[a]] = -1
     sort_best_first(best_scores, best, found)
-    for label in best[: min(found, len(active) - size)]:
-        active[size] = label
-        alpha[size] = 0.0
+    for label in best[: min(found, len(labels) - size)]:
+        labels[size] = label
+        active.alpha[i, size] = 0.0
         size += 1
     return size
 
@@ -331,29 +310,23 @@ def score_labels(x: Floats, features: Ints, l1: Floats, V: GrowingRows, scores: 
 
 @kernel()
 def correct_active(
-    scores: Floats,
-    norm: float,
-    C: float,
-    positive: Bools,
-    active: Ints,
-    alpha: Floats,
-    size: int,
-    b: Doubles,
-    changes: Changes,
+    norm: float, C: float, active: ActiveLabels, i: int, size: int, scratch: PassScratch, changes: Changes
 ) -> int:
-    """Find the best a_ik of the active labels, which are positive or not, and write them into ``b``.
+    """Find the best a_ik of the active labels of document i, which are positive or not, and write them into ``b``.
 
     ``changes`` receives the labels whose a_ik changes and the change of their V, in units of x. Returns their number.
     """
+    labels, alpha = active.labels[i], active.alpha[i]
+    scores, positive, b = scratch.scores, scratch.positive, scratch.b
     for a in range(size):
-        slope = -scores[active[a]] if positive[a] else 1.0 + scores[active[a]]
+        slope = -scores[labels[a]] if positive[a] else 1.0 + scores[labels[a]]
         b[a] = alpha[a] + slope / norm
     project_on_equal_sums(b, positive, size, C)
     n_changed = 0
     for a in range(size):
         step = np.float32(b[a]) - alpha[a]
         if step != 0.0:
-            changes.labels[n_changed] = active[a]
+            changes.labels[n_changed] = labels[a]
             changes.steps[n_changed] = step if positive[a] else -step
             n_changed += 1
     return n_changed
@@ -372,53 +345,44 @@ def keep_nonzero(n_positive: int, active: Ints, alpha: Floats, size: int, b: Dou
 
 @kernel()
 def separation_pass(
-    problem: SeparationProblem,
-    active: ActiveLabels,
-    V: GrowingRows,
-    order: Ints,
-    begin: int,
-    n_steps: int,
-    grow: bool,
-    largest_step: Floats,
-) -> int:
-    """Make one step for each of the documents order[begin:]; return where in the order the pool of V became too short.
+    problem: SeparationProblem, active: ActiveLabels, V: GrowingRows, order: Ints, begin: int, n_steps: int, grow: bool
+) -> tuple[int, np.float32]:
+    """Make one step for each of the documents order[begin:], until the pool of V is too short.
 
-    ``n_steps`` is the number of steps before this pass. ``largest_step[0]`` is the largest step so far, in units of the
-    gradient.
+    ``n_steps`` is the number of steps before this pass. Returns where in the order it stopped, and the largest step in
+    units of the gradient.
     """
     data, indices, indptr = problem.X
     l1, norms = problem.l1, problem.norms
     n_labels, room = len(problem.allowed), active.labels.shape[1]
-    scores = np.empty(n_labels, np.float32)
+    largest = np.float32(0.0)
     changes = Changes(np.empty(room, np.int32), np.empty(room, np.float32), np.full(n_labels, -1, np.int32))
-    b, positive = np.empty(room, np.float64), np.empty(room, np.bool_)
     best_scores, best = np.empty(problem.n_selected, np.float32), np.empty(problem.n_selected, np.int32)
+    positive, b = np.empty(room, np.bool_), np.empty(room, np.float64)
+    scratch = PassScratch(np.empty(n_labels, np.float32), best_scores, best, positive, b)
     for at in range(begin, len(order)):
         i = order[at]
         truth = problem.Y.indices[problem.Y.indptr[i] : problem.Y.indptr[i + 1]]
         if len(truth) == 0 or norms[i] == 0.0:
             continue
         x, features = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
-        labels, alpha = active.labels[i], active.alpha[i]
-        score_labels(x, features, l1, V, scores)
-        size = add_most_violating(
-            scores, problem.allowed, truth, changes.slot, labels, alpha, active.sizes[i], best_scores, best
-        )
+        score_labels(x, features, l1, V, scratch.scores)
+        size = add_most_violating(truth, problem.allowed, changes.slot, active, i, scratch)
         for a in range(size):
             positive[a] = a < len(truth)
-        n_changed = correct_active(scores, norms[i], problem.C, positive, labels, alpha, size, b, changes)
+        n_changed = correct_active(norms[i], problem.C, active, i, size, scratch, changes)
         if grow and V.end[0] + room_needed(V, features, n_changed) > len(V.labels):
-            return at
-        active.sizes[i] = keep_nonzero(len(truth), labels, alpha, size, b)
+            return at, largest
+        active.sizes[i] = keep_nonzero(len(truth), active.labels[i], active.alpha[i], size, b)
         for c in range(n_changed):
             changes.slot[changes.labels[c]] = c
-            largest_step[0] = max(largest_step[0], abs(changes.steps[c]) * norms[i])
+            largest = max(largest, abs(changes.steps[c]) * norms[i])
         moment = np.float32((n_steps + at) * (n_steps + at + 1.0))
         for j in range(len(features) if n_changed else 0):
             add_to_row(V, features[j], x[j], moment, changes, n_changed, grow)
         for c in range(n_changed):
             changes.slot[changes.labels[c]] = -1
-    return len(order)
+    return len(order), largest
 
 
 @part()

@@ -30,18 +30,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labelspace.estimator import learned, param
+from labelspace.estimator import param
 from labelspace.estimator.parameter_constraints import boolean, integer, optional, real
-from labelspace.estimator.state_constraints import array, part
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.dual_cd import SolverOptions, squared_norms
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
-from labelspace.models.base import Model
-from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
-from labelspace.models.linear_evidence import linear_evidence
+from labelspace.models.linear_model import LinearModel
 from labelspace.models.pdsparse.kernels import solve_l1_squared_hinge
 from labelspace.models.pdsparse.separation import SeparationTraining
 from labelspace.training.epochs import (
@@ -53,13 +50,13 @@ from labelspace.training.epochs import (
     should_stop,
 )
 from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights, with_bias_column
-from labelspace.types import Bools, Csr, Ints, TopK
+from labelspace.types import Csr
 
 LABEL_BLOCK = 2  # labels per task: few, so that an interrupt takes effect soon
 BIAS = 1.0
 
 
-class PDSparse(Model):
+class PDSparse(LinearModel):
     """Linear classifiers with L1, trained on active labels or on active documents.
 
     >>> from labelspace.data.synthetic import planted
@@ -104,30 +101,12 @@ class PDSparse(Model):
     )
     random_state: int = parameters.random_state()
 
-    classifiers_: LinearWeights = learned(part(LinearWeights, n_features="n_features", n_labels="n_labels"))
-    seen_: Bools = learned(array("bool", "n_labels"))  # whether a label had a training document
-
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
         if self.per_label:
             self._fit_labels(self._scaled(X), Y, context)
         else:
             self._fit_together(X, Y, context)
-
-    @property
-    def weights_(self) -> Csr:
-        """The classifiers as a matrix (n_features, n_labels), made at each call."""
-        return self.classifiers_.to_matrix()
-
-    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
-        X = self._scaled(X)
-        if allowed is None:
-            return self.classifiers_.rank(X, self.seen_, k)
-        return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self.mask_cache)
-
-    def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
-        """Explain the scores of labels by the weights of the document's features."""
-        return linear_evidence(self.classifiers_, self.seen_, self._scaled(X), labels, self.view.name)
 
     def _scaled(self, X: Csr) -> Csr:
         scales = self.per_label if self.normalize is None else self.normalize

@@ -6,7 +6,7 @@ import numpy as np
 
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.dual_cd import squared_norms
-from labelspace.models.pdsparse.kernels import ActiveLabels, GrowingRows, SeparationProblem, add_truth, separation_pass
+from labelspace.models.pdsparse.kernels import ActiveLabels, GrowingRows, SeparationProblem, separation_pass
 from labelspace.types import Csr, Ints
 
 SELECTIONS = 4  # room for active labels besides a document's own, times ``n_selected``: when it is full, none is added
@@ -35,7 +35,8 @@ class SeparationTraining:
         room = int(n_own.max()) + max(SELECTIONS * self.problem.n_selected, MIN_ROOM)
         shape = (X.shape[0], min(room, self.n_labels))
         self.active = ActiveLabels(np.zeros(shape, np.int32), np.zeros(shape, np.float32), n_own)
-        add_truth(self.problem.Y, self.active.labels)
+        rows = np.repeat(np.arange(len(n_own)), n_own)
+        self.active.labels[rows, np.arange(Y.nnz) - Y.indptr[rows]] = Y.indices
         self.V = GrowingRows.empty(X.shape[1])
         self.grows = True
         self.average = average
@@ -43,14 +44,14 @@ class SeparationTraining:
 
     def run_pass(self, order: Ints) -> float:
         """Make one step for each document and return the largest step, in units of the gradient."""
-        largest = np.zeros(1, np.float32)
-        at = 0
-        while True:
-            at = separation_pass(self.problem, self.active, self.V, order, at, self.n_steps, self.grows, largest)
-            if at == len(order):
-                self.n_steps += at
-                return float(largest[0])
-            self.V = self.V.grown()
+        largest, at = 0.0, 0
+        while at < len(order):
+            at, step = separation_pass(self.problem, self.active, self.V, order, at, self.n_steps, self.grows)
+            largest = max(largest, float(step))
+            if at < len(order):
+                self.V = self.V.grown()
+        self.n_steps += len(order)
+        return largest
 
     def weights(self) -> Csr:
         """Return W (n_features + 1, n_labels), of the mean of V or of the last V; the bias is the last row."""

@@ -126,12 +126,7 @@ class Sleec(Model):
         return normalize_rows(X) if self.normalize else X
 
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
-        if allowed is None:
-            return self._rank(X, self.Y_, k)
-        return self._rank(X, self.mask_cache.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
-
-    def _rank(self, X: Csr, Y: Csr, k: int) -> TopK:
-        """Rank the labels Y of the training documents by the votes of the nearest."""
+        Y = self.Y_ if allowed is None else self.mask_cache.get(allowed, lambda: labels_among(self.Y_, allowed))
         X = self._scaled(X)
         m = min(self.n_neighbors, self.Y_.shape[0])
         nearest = [learner.nearest(X, m) for learner in self.learners_]  # step 6
