@@ -29,7 +29,7 @@ def test_a_name_stands_for_one_size():
     assert not sizes.bind("empty + 1", 0), "a size is not negative"
     with pytest.raises(StateError, match=r"must have shape \(3, m\), but has \(4, 2\)"):
         check(array("float32", "n", "m"), np.zeros((4, 2), np.float32), n=3)
-    with pytest.raises(StateError, match="nothing says it"):
+    with pytest.raises(StateError, match="no array or value gives it"):
         sizes.number("unknown")
 
 

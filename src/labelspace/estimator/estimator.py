@@ -1,4 +1,4 @@
-"""What models, features and other learned parts share: parameters and learned state, each declared once.
+"""Declared parameters and declared learned state, which models, features and other learned parts share.
 
 A parameter is one line in the class body: name, type, default, constraint and meaning. The signature, scikit-learn's
 ``get_params``, the saved settings, error messages, ``labelspace methods NAME`` and the tables in the docs are read from
@@ -36,18 +36,18 @@ class Param:
 
     @property
     def needs(self) -> str:
-        """The settings with which alone it has an effect, in words; empty where it always has."""
+        """The settings without which the parameter has no effect, in words; empty if it always has an effect."""
         return " and ".join(condition.text for condition in self.conditions)
 
     def only_with(self, **values: Any) -> Any:  # noqa: ANN401 - parameters are of any type
-        """The same parameter, which has an effect only where others have these values.
+        """Return this parameter, with an effect only where other parameters have these values.
 
         As in ``param(...).only_with(loss="margin", pairs=("hardest", "all"), patience=AllBut(None))``.
         """
         return replace(self, conditions=(*self.conditions, *(condition(*given) for given in values.items())))
 
     def with_default(self, default: Any) -> Any:  # noqa: ANN401 - parameters are of any type
-        """The same parameter with another default, for a subclass."""
+        """Return this parameter with another default, for a subclass."""
         return replace(self, default=default)
 
 
@@ -78,8 +78,9 @@ class Learned:
 def param(default: Any, constraint: Constraint, meaning: str) -> Any:  # noqa: ANN401 - parameters are of any type
     """Declare a parameter of a class.
 
-    As in ``C: float = param(1.0, real(above=0), "Inverse regularization strength.")``. None as the default may be given
-    too. One that has an effect with some values of others alone says so by ``.only_with(loss="margin")``.
+    An example is ``C: float = param(1.0, real(above=0), "Inverse regularization strength.")``. With None as the
+    default, None is valid too. A parameter that has an effect only with some values of others says so by
+    ``.only_with(loss="margin")``.
     """
     return Param(default, optional(constraint) if default is None else constraint, meaning)
 
@@ -87,14 +88,15 @@ def param(default: Any, constraint: Constraint, meaning: str) -> Any:  # noqa: A
 def learned(constraint: StateConstraint | None, default: Any = NO_DEFAULT) -> Any:  # noqa: ANN401 - of any type
     """Declare a learned attribute, and what it must satisfy when it is loaded: see ``state_constraints``.
 
-    As in ``bias_: Floats = learned(array("float32", "n_labels"))``. None for what is not saved: whoever loads sets it.
-    An attribute that is new may have a ``default``, a plain value, for models that were saved without it.
+    An example is ``bias_: Floats = learned(array("float32", "n_labels"))``. The constraint is None for an attribute
+    that is not saved; the code that loads the object sets it. A new attribute may have a ``default``, a plain value,
+    for models that were saved without it.
     """
     return Learned(constraint, default=default)
 
 
 class Stateful:
-    """Something with a declared learned state, which ``labelspace.store`` saves and loads whatever it is."""
+    """An object with a declared learned state, which ``labelspace.store`` saves and loads by the declaration."""
 
     name: ClassVar[str] = ""
     params: ClassVar[Mapping[str, Param]] = {}
@@ -113,40 +115,40 @@ class Stateful:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether everything that is learned is there."""
+        """Whether every learned attribute is set."""
         return all(key in self.__dict__ for key in self.state)
 
     def check_fitted(self) -> None:
-        """Raise unless ``fit`` has been through."""
+        """Raise NotFittedError unless every learned attribute is set."""
         if not self.is_fitted:
             raise NotFittedError(f"{self.name} must be fitted first, but has not been; call fit(...)")
 
     def files(self) -> dict[str, Callable[[Path], None]]:
-        """Files of its own format that belong to the state, by their ending, with who writes them at a path."""
+        """Return functions that write files of a format of their own at a path, by the files' ending."""
         return {}
 
     def read_files(self, path_of: Callable[[str], Path]) -> None:
-        """Take back what ``files`` wrote, once the rest of the state is there."""
+        """Read the files that ``files`` wrote, after the rest of the state is set."""
 
     def sizes(self) -> dict[str, int]:
-        """Sizes that the constraints of the state may name, once its plain values are there."""
+        """Return sizes that the constraints of the state may name, after its plain values are set."""
         return {}
 
     def check_state(self) -> None:
-        """Check what of a loaded state no constraint says, by ``must``: the structure of trees, for example."""
+        """Check by ``must`` what no constraint of a loaded state says: the structure of trees, for example."""
 
     def forget(self) -> None:
-        """Drop all that was learned, and the cached properties derived from it; parameters stay."""
+        """Delete the learned attributes and the cached properties derived from them; parameters stay."""
         for key in list(self.__dict__):
             if isinstance(getattr(type(self), key, None), (Learned, cached_property)):
                 del self.__dict__[key]
 
 
 class Estimator(Stateful):
-    """Parameters by scikit-learn's protocol: ``__init__`` takes and only stores them.
+    """An object with parameters by scikit-learn's protocol: ``__init__`` only stores them.
 
-    What is unknown, or has no effect with the others, is an error there. ``set_params``, ``clone`` and loading take
-    settings without effect: a grid search tries them, and a saved model is as it was.
+    There, a parameter that is unknown or has no effect with the others is an error. ``set_params``, ``clone`` and
+    loading accept parameters without effect: a grid search tries them, and a saved model stays as it was.
     """
 
     def __init_subclass__(cls) -> None:
@@ -163,18 +165,18 @@ class Estimator(Stateful):
         for key, unmet in self.without_effect(params).items():
             value = shown(getattr(self, unmet.key))
             raise ParameterError(
-                f"{key} of {self.name} has an effect with {self.params[key].needs} alone, but {unmet.key} is {value}; "
+                f"{key} of {self.name} has an effect only with {self.params[key].needs}, but {unmet.key} is {value}; "
                 f"leave {key} out, or set {unmet.text}"
             )
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        """Parameter -> default."""
+        """Return the default of each parameter."""
         return {key: declared.default for key, declared in cls.params.items()}
 
     @classmethod
     def reject_unknown(cls, keys: Mapping[str, Any]) -> None:
-        """An unknown parameter is an error that lists the known ones."""
+        """Raise ParameterError, which lists the known parameters, if one of these is unknown."""
         for key in keys:
             if key not in cls.params:
                 close = get_close_matches(key, cls.params, n=1)
@@ -184,7 +186,7 @@ class Estimator(Stateful):
 
     @classmethod
     def without_effect(cls, params: Mapping[str, Any]) -> dict[str, Condition]:
-        """The parameters that have no effect with the others, and why; defaults and what is invalid do not count."""
+        """Return the parameters without effect, and the condition that each misses; skip defaults and invalid values."""
         values, found = {**cls.defaults(), **params}, {}
 
         def is_valid(key: str) -> bool:
@@ -198,11 +200,11 @@ class Estimator(Stateful):
         return found
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters as given; ``deep`` is there for scikit-learn and changes nothing."""
+        """Return the parameters; ``deep`` is there for scikit-learn and changes nothing."""
         return {key: getattr(self, key) for key in self.params}
 
     def set_params(self, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
-        """Change parameters; an unknown one is an error."""
+        """Change parameters; raise ParameterError if one is unknown."""
         self.reject_unknown(params)
         for key, value in params.items():
             setattr(self, key, value)

@@ -1,4 +1,4 @@
-"""What a parameter must satisfy, with the words for it."""
+"""Constraints on the values of parameters, with the words for them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any
 
 from labelspace.errors import ParameterError
 
-MAX_NUMBER = 1e30  # float32 ends at 3e38
-MAX_INTEGER = 2**31
+MAX_NUMBER = 1e30  # float32 ends at 3e38: the margin is for what is computed with a parameter
+MAX_INTEGER = 2**31  # kernels and arrays hold integers of 32 bits
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """A condition on a value, and the words for it that follow "must be"."""
+    """A condition on a value, and the words that follow "must be" in an error."""
 
     text: str
     holds: Callable[[Any], bool]
@@ -26,19 +26,19 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Condition:
-    """The values of another parameter with which a parameter has an effect: these, or all but these."""
+    """The values of another parameter with which a parameter has an effect: ``values``, or all except them."""
 
     key: str
     values: tuple[Any, ...]
     excluded: bool = False
 
     def holds(self, value: Any) -> bool:  # noqa: ANN401 - whatever was given
-        """Whether the parameter has an effect with this value of the other."""
+        """Return whether the parameter has an effect with this value of the other parameter."""
         return (value in self.values) != self.excluded
 
     @property
     def text(self) -> str:
-        """The words for it that follow "with".
+        """The words that follow "with" in an error.
 
         >>> Condition("loss", ("margin", "bce")).text, Condition("patience", (None,), excluded=True).text
         ('loss=margin or bce', 'patience')
@@ -51,20 +51,20 @@ class Condition:
 
 @dataclass(frozen=True)
 class AllBut:
-    """Any other value, in a condition."""
+    """Every value except this one, in a condition."""
 
     value: Any
 
 
 def condition(key: str, values: Any) -> Condition:  # noqa: ANN401 - of a parameter
-    """The condition that a parameter has a value, one of a tuple of values, or with ``AllBut(value)`` another one."""
+    """Return the condition that a parameter has a value, one of several values, or with ``AllBut`` a different one."""
     if isinstance(values, AllBut):
         return Condition(key, (values.value,), excluded=True)
     return Condition(key, values if isinstance(values, tuple) else (values,))
 
 
 def shown(value: object) -> str:
-    """A value as the command line takes it.
+    """Return a value as the command line takes it.
 
     >>> shown(None), shown(True), shown(0.5)
     ('none', 'true', '0.5')
@@ -77,7 +77,7 @@ def shown(value: object) -> str:
 def real(
     at_least: float | None = None, above: float | None = None, at_most: float | None = None, below: float | None = None
 ) -> Constraint:
-    """A number within bounds.
+    """Require a number within bounds.
 
     >>> real(at_least=0, below=1).text
     'at least 0 and below 1'
@@ -98,7 +98,7 @@ def real(
 
 
 def integer(at_least: int, at_most: int | None = None) -> Constraint:
-    """An integer within bounds.
+    """Require an integer within bounds.
 
     >>> integer(1, at_most=16).text
     'an integer from 1 to 16'
@@ -115,28 +115,28 @@ def integer(at_least: int, at_most: int | None = None) -> Constraint:
 
 
 def one_of(*choices: object) -> Constraint:
-    """One of the listed values."""
+    """Require one of the listed values."""
     return Constraint("one of " + ", ".join(map(str, choices)), lambda value: value in choices)
 
 
 def boolean() -> Constraint:
-    """True or False."""
+    """Require True or False."""
     return one_of(True, False)
 
 
 def optional(constraint: Constraint) -> Constraint:
-    """None, or what the constraint asks for."""
+    """Require None, or what the constraint requires."""
     return Constraint(f"none, or {constraint.text}", lambda value: value is None or constraint.holds(value))
 
 
 def either(*constraints: Constraint) -> Constraint:
-    """What one of the constraints asks for."""
+    """Require what one of the constraints requires."""
     text = ", or ".join(constraint.text for constraint in constraints)
     return Constraint(text, lambda value: any(constraint.holds(value) for constraint in constraints))
 
 
 def mapping(values: Constraint) -> Constraint:
-    """A dict of values by name."""
+    """Require a dict of values by name."""
 
     def holds(value: Any) -> bool:  # noqa: ANN401 - whatever was given
         return isinstance(value, dict) and all(isinstance(key, str) and values.holds(v) for key, v in value.items())
@@ -145,7 +145,7 @@ def mapping(values: Constraint) -> Constraint:
 
 
 def list_of(values: Constraint) -> Constraint:
-    """A list of values."""
+    """Require a list of values."""
     return Constraint(
         f"a list of values that are each {values.text}",
         lambda value: isinstance(value, list) and all(map(values.holds, value)),
@@ -153,17 +153,17 @@ def list_of(values: Constraint) -> Constraint:
 
 
 def text() -> Constraint:
-    """A text."""
+    """Require a text."""
     return Constraint("a text", lambda value: isinstance(value, str))
 
 
 def anything() -> Constraint:
-    """Any plain value: it is shown and never computed with."""
+    """Allow any plain value: it is shown and never computed with."""
     return Constraint("anything", lambda _: True)
 
 
 def layer_sizes(min_layers: int = 1) -> Constraint:
-    """Units of hidden layers: an integer, or several as text with commas between."""
+    """Require units of hidden layers: an integer, or several as text with commas between."""
     text = "an integer of at least 1 and below 2^20, or several with commas between, as in 512,256"
 
     def holds(value: Any) -> bool:  # noqa: ANN401 - whatever was given
@@ -176,7 +176,7 @@ def layer_sizes(min_layers: int = 1) -> Constraint:
 
 
 def parse_layer_sizes(value: int | str) -> list[int]:
-    """The sizes that a parameter with the constraint ``layer_sizes`` stands for.
+    """Return the sizes that a parameter with the constraint ``layer_sizes`` stands for.
 
     >>> parse_layer_sizes("512,256"), parse_layer_sizes(64), parse_layer_sizes("")
     ([512, 256], [64], [])
@@ -185,5 +185,5 @@ def parse_layer_sizes(value: int | str) -> list[int]:
 
 
 def _is_number(value: Any) -> bool:  # noqa: ANN401 - whatever was given
-    """A finite number of a size that float32 can hold."""
+    """Return whether a value is a finite number of a size that float32 can hold."""
     return type(value) is not bool and isinstance(value, Real) and abs(float(value)) < MAX_NUMBER

@@ -22,7 +22,7 @@ Array: TypeAlias = npt.NDArray[Any]
 Size = int | str
 Kind = type | Callable[[str], type]
 """A class, or a function that gives the class for the name that a part was saved under."""
-BLOCK_BYTES = 2**20  # an array is checked in blocks that stay in the cache
+BLOCK_BYTES = 2**20  # an array is checked in blocks that stay in the processor's cache
 IDS = "uint16 int32"  # ids in 16 bits where they suffice
 OFFSETS = "int32 int64"
 
@@ -32,9 +32,9 @@ class StateError(Exception):
 
 
 def must(condition: bool | np.bool_, rule: str) -> None:
-    """Raise a ``StateError`` unless a condition on a loaded state holds; ``rule`` says what must be."""
+    """Raise a ``StateError`` unless a condition on a loaded state is true; ``rule`` names the condition."""
     if not condition:
-        raise StateError(f"must have {rule}, but has not")
+        raise StateError(f"must have {rule}, but does not")
 
 
 class Sizes:
@@ -45,11 +45,11 @@ class Sizes:
         self._outer, self._shared = outer, shared or {}
 
     def set(self, known: Mapping[str, int]) -> None:
-        """Say what some names stand for."""
+        """Set the numbers that some names stand for."""
         self._known |= known
 
     def get(self, size: Size) -> int | None:
-        """The number that a size stands for; None where its name is not known yet."""
+        """Return the number that a size stands for; None if its name is not known yet."""
         if isinstance(size, int):
             return size
         name, _, added = size.partition(" + ")
@@ -60,7 +60,7 @@ class Sizes:
         return None if known is None else known + int(added or 0)
 
     def bind(self, size: Size, length: int) -> bool:
-        """Whether a length is this size; a name that is not known yet stands for it from now on."""
+        """Return whether a length is this size; a name that is not known yet stands for the length from now on."""
         known = self.get(size)
         if known is not None:
             return known == length
@@ -71,16 +71,16 @@ class Sizes:
         return self._known[name] >= 0
 
     def number(self, size: Size) -> int:
-        """The number that a size stands for."""
+        """Return the number that a size stands for; raise StateError if its name is not known."""
         known = self.get(size)
         if known is None:
-            raise StateError(f"must have a size {size!r}, but nothing says it")
+            raise StateError(f"must have a size {size!r}, but no array or value gives it")
         return known
 
 
 @dataclass(frozen=True)
 class ArrayConstraint:
-    """An array of one of some dtypes, with a shape, and for integers a range; floats are finite unless said."""
+    """An array of one of some dtypes, with a shape, and for integers a range; floats must be finite by default."""
 
     dtypes: tuple[str, ...]
     shape: tuple[Size, ...]
@@ -103,7 +103,7 @@ class ArrayConstraint:
         """Check every number."""
         if array.dtype.kind == "f":
             if self.finite and not all(map(_is_finite, blocks(array))):
-                raise StateError("must hold finite numbers, but holds others")
+                raise StateError("must hold finite numbers, but holds NaN or infinity")
         elif array.dtype.kind == "b":  # any other byte is neither true nor false, and kernels would disagree
             _check_range(array.view(np.uint8), None, 2)
         low = None if self.at_least is None else sizes.number(self.at_least)
@@ -114,7 +114,7 @@ class ArrayConstraint:
 
 @dataclass(frozen=True)
 class OffsetsConstraint:
-    """Where each of n spans begins in an array, and where the last one ends: 0, ..., the length of that array."""
+    """The positions where n spans begin in an array, and where the last span ends: 0, ..., the length of the array."""
 
     n: Size
     into: Size
@@ -125,7 +125,7 @@ class OffsetsConstraint:
         ArrayConstraint(tuple(OFFSETS.split()), (more,)).bind(array, sizes)
 
     def check(self, array: Array, sizes: Sizes) -> None:
-        """Check that they begin at 0, never fall, and end at the length."""
+        """Check that the offsets begin at 0, never fall, and end at the length."""
         end = sizes.number(self.into)
         if array[0] != 0 or array[-1] != end or not is_sorted(array):
             raise StateError(f"must rise from 0 to {self.into}={end}, but does not")
@@ -179,52 +179,52 @@ def array(
     finite: bool = True,
     optional: bool = False,
 ) -> ArrayConstraint:
-    """An array of one of the dtypes, which are separated by spaces."""
+    """Require an array of one of the dtypes, which are separated by spaces."""
     return ArrayConstraint(tuple(dtypes.split()), shape, at_least, below, finite, optional)
 
 
 def ids(n: Size, below: Size, at_least: Size = 0, dtypes: str = "int32") -> ArrayConstraint:
-    """Numbers that index something of the size ``below``; with ``at_least`` -1, that is none."""
+    """Require numbers that index something of the size ``below``; with ``at_least=-1``, -1 stands for none."""
     return ArrayConstraint(tuple(dtypes.split()), (n,), at_least, below)
 
 
 def offsets(n: Size, into: Size) -> OffsetsConstraint:
-    """Where each of n spans begins in an array of length ``into``, and at last that length."""
+    """Require the positions where n spans begin in an array of length ``into``, followed by that length."""
     return OffsetsConstraint(n, into)
 
 
 def sparse(dtype: str, rows: Size, columns: Size, layout: str = "csr") -> SparseConstraint:
-    """A sparse matrix."""
+    """Require a sparse matrix."""
     return SparseConstraint(dtype, rows, columns, layout)
 
 
 def plain(constraint: Constraint) -> PlainConstraint:
-    """A plain value that satisfies the constraint of a parameter."""
+    """Require a plain value that satisfies the constraint of a parameter."""
     return PlainConstraint(constraint)
 
 
 def arrays(**constraints: ArrayConstraint) -> ArraysConstraint:
-    """Some of these arrays, by name."""
+    """Require some of these arrays, by name."""
     return ArraysConstraint(constraints)
 
 
 def part(kind: Kind, optional: bool = False, **shared: str) -> PartConstraint:
-    """A part; ``shared`` are sizes of the whole, by the names that the part has for them."""
+    """Require a part; ``shared`` are sizes of the whole, by the names that the part has for them."""
     return PartConstraint(kind, None, optional, shared)
 
 
 def parts(kind: Kind, count: str, **shared: str) -> PartConstraint:
-    """A list of so many parts."""
+    """Require a list of ``count`` parts."""
     return PartConstraint(kind, count, shared=shared)
 
 
 def named_parts(kind: Kind, **shared: str) -> PartConstraint:
-    """A dict of parts by name."""
+    """Require a dict of parts by name."""
     return PartConstraint(kind, NAMED, shared=shared)
 
 
 def blocks(array: Array, overlap: int = 0) -> Iterator[Array]:
-    """The numbers of an array in blocks, the first ``overlap`` of a block being the last of the block before."""
+    """Yield the numbers of an array in blocks; each starts with the last ``overlap`` numbers of the block before."""
     flat = array.reshape(-1)
     step = max(1, BLOCK_BYTES // array.itemsize)
     for start in range(0, flat.size, step):
@@ -232,12 +232,12 @@ def blocks(array: Array, overlap: int = 0) -> Iterator[Array]:
 
 
 def is_sorted(array: Array) -> bool:
-    """Whether no number is below the one before."""
+    """Return whether no number is below the number before it."""
     return all(bool((block[1:] >= block[:-1]).all()) for block in blocks(array, overlap=1))
 
 
 def are_sorted_spans(array: Array, starts: Array) -> bool:
-    """Whether numbers rise within each span, which begin at ``starts`` (checked offsets); no number occurs twice."""
+    """Return whether numbers rise within each span, without repetition; spans begin at ``starts`` (checked offsets)."""
     begin = 0
     for block in blocks(array, overlap=1):
         falls = np.flatnonzero(block[1:] <= block[:-1]) + 1 + begin  # where a span must begin

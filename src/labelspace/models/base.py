@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,27 +19,25 @@ from labelspace.labels.masks import LastMask
 from labelspace.models import checks
 from labelspace.models.batched_prediction import PREDICTED_LABELS, in_batches
 from labelspace.models.capabilities import Calibrated, Checkpoints, TrainsInTasks, require
-from labelspace.models.checks import Inputs
-from labelspace.models.fit_context import Budget, Executor, FitContext, Held
+from labelspace.models.checks import Inputs, Validation
+from labelspace.models.fit_context import Budget, Executor, FitContext
 from labelspace.types import Bools, Csr, Dataset, LabelSpace, Longs, Progress, TopK, no_progress
-
-Validation = tuple[Inputs, Csr]
 
 
 class Model(Estimator):
-    """A method. A subclass declares its parameters and what it learns, and writes ``_fit`` and ``_predict``.
+    """A method. A subclass declares its parameters and learned attributes, and writes ``_fit`` and ``_predict``.
 
-    Both get X checked, as ``read`` gives it: for most the csr matrix of the method's one view, float32 with sorted
-    indices. ``_fit`` gets Y as csr of ones. ``_predict`` is asked for at most as many labels as there are.
+    Both hooks get X checked, as ``read`` returns it: for most methods the csr matrix of their one view, float32 with
+    sorted indices. ``_fit`` gets Y as a csr matrix of ones. ``_predict`` gets a k of at most the number of labels.
     """
 
     title: ClassVar[str]  # the paper or the well-known name, for the table of methods
-    choose_when: ClassVar[str]  # in one line
-    view: ClassVar[View] = WORDS  # what the method reads of a text
+    choose_when: ClassVar[str]  # when to choose the method, in one line
+    view: ClassVar[View] = WORDS  # the features that the method reads of a text
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # parameters by the name of a preset, such as ``paper``
 
     names_documents: bool = False  # whether evidence names training documents
-    trained_rows: Longs | None = None  # after ``fit``: the documents that it names, where these are not all
+    trained_rows: Longs | None = None  # after ``fit``: the documents that evidence may name, None for all
 
     widths_: dict[str, int] = learned(plain(mapping(integer(0))))  # columns of each view; 0 for texts
     n_labels_: int = learned(plain(integer(1)))
@@ -47,7 +45,7 @@ class Model(Estimator):
 
     @classmethod
     def from_preset(cls, preset: str, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
-        """A model with the parameters of a preset, but for those given here, and those without effect beside them."""
+        """Return a model with the parameters of a preset, except those given here and those that lose their effect."""
         if preset not in cls.presets:
             known = ", ".join(cls.presets) or "none"
             raise ParameterError(f"{cls.name} has no preset {preset!r}; its presets are: {known}")
@@ -59,15 +57,15 @@ class Model(Estimator):
 
     @classmethod
     def paper(cls, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
-        """The method as published, but for the parameters given here."""
+        """Return the method as published, except for the parameters given here."""
         return cls.from_preset("paper", **params)
 
     def sizes(self) -> dict[str, int]:
-        """The sizes that the state of every model may name."""
+        """Return the sizes that the state of every model may name."""
         return {"n_labels": self.n_labels_, "n_features": self._width(self.view)}
 
     def _width(self, view: View) -> int:
-        """The columns of a view in training."""
+        """Return the number of columns that a view had in training."""
         width = self.widths_.get(view.name, self.widths_.get(GIVEN))
         if width is None:
             raise StateError(f"must have the view {view.name}, but has {', '.join(self.widths_) or 'none'}")
@@ -75,7 +73,7 @@ class Model(Estimator):
 
     @abstractmethod
     def _fit(self, X: Any, Y: Csr, context: FitContext) -> None:  # noqa: ANN401 - as ``read`` gives it
-        """Learn: set every attribute that is declared as learned."""
+        """Learn from documents: set every attribute that is declared as learned."""
 
     @abstractmethod
     def _predict(self, X: Any, k: int, allowed: Bools | None = None) -> TopK:  # noqa: ANN401 - as ``read`` gives it
@@ -87,15 +85,15 @@ class Model(Estimator):
 
     @cached_property
     def mask_cache(self) -> LastMask[Any]:
-        """What a method made of the last mask of allowed labels."""
+        """The cache of what a method made of the last mask of allowed labels."""
         return LastMask()
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
-        """The views that the method needs of these training documents."""
+        """Return the views that the method needs of these training documents."""
         return (self.view,)
 
     def read(self, views: Views) -> Any:  # noqa: ANN401 - csr for most, texts for some, views for a few
-        """What ``_fit`` and ``_predict`` are given of checked views."""
+        """Return what ``_fit`` and ``_predict`` read of checked views."""
         return views[self.view.name]
 
     def fit(
@@ -110,12 +108,12 @@ class Model(Estimator):
         budget: Budget | None = None,
         executor: Executor | None = None,
     ) -> Self:
-        """Learn from documents X (n, n_features) and labels Y (n, n_labels); what was learned before is forgotten.
+        """Learn from documents X (n, n_features) and labels Y (n, n_labels), and forget what was learned before.
 
-        ``validation`` holds documents for early stopping and calibration, or is a function that reads them when a
-        method asks; ``label_features`` (n_labels, n_features) are the labels' texts as features. Methods without a use
-        for them ignore them. ``checkpoint`` is a folder: a training that was cut off resumes from it. A method that can
-        leave something out to keep to a ``budget`` does so, and one that can train in tasks gives them to ``executor``.
+        ``validation`` holds documents for early stopping and calibration, or is a function that reads them on first
+        use. ``label_features`` (n_labels, n_features) are the labels' texts as features. Methods without a use for them
+        ignore both. ``checkpoint`` is a folder from which an interrupted training resumes. A method that can leave
+        something out keeps to a ``budget``, and a method that can train in tasks gives them to ``executor``.
         """
         self.check_params()
         if checkpoint is not None:
@@ -127,36 +125,27 @@ class Model(Estimator):
         if label_features is not None:
             label_features = checks.check_label_features(label_features, (Y.shape[1], views.width(self.view.name)))
 
-        @cache
-        def load_validation() -> Held | None:
-            given = validation() if callable(validation) else validation
-            if given is None:
-                return None
-            held, truth = checks.check_validation(*given, views.widths)
-            return self.read(held), truth[:, : Y.shape[1]]
-
-        if not callable(validation):
-            load_validation()  # what is wrong is said before the training
+        load_validation = checks.validation_loader(validation, views.widths, Y.shape[1], self.read)
         folder = None if checkpoint is None else Path(checkpoint)
         context = FitContext(labels, progress or no_progress, folder, label_features, load_validation, budget, executor)
         return self.fit_checked(views, Y, context)
 
     def fit_checked(self, views: Views, Y: Csr, context: FitContext) -> Self:
-        """``fit`` on inputs that are checked already."""
+        """Learn as ``fit`` does, from inputs that are checked already."""
         self.forget()
         self.widths_, self.n_labels_ = dict(views.widths), int(Y.shape[1])
         self.labels_ = None if context.labels is None else context.labels.counted(Y)
         try:
             self._fit(self.read(views), Y, replace(context, labels=self.labels_))
-        except BaseException:  # an interrupt too: half a model must not answer
+        except BaseException:  # an interrupt too: a model that is half trained must not answer
             self.forget()
             raise
         return self
 
     def predict_topk(self, X: Inputs, k: int = 5, *, calibrated: bool = False, allowed: Bools | None = None) -> TopK:
-        """The k best labels of each document, best first, padded with -1 / -inf where there are fewer.
+        """Return the k best labels of each document, best first, padded with -1 / -inf where there are fewer.
 
-        ``allowed`` (n_labels,) says which labels may be among them; it changes no label's score.
+        ``allowed`` (n_labels,) masks the labels that may be returned; it changes no label's score.
         """
         self.check_fitted()
         checks.check_k(k)
@@ -173,12 +162,12 @@ class Model(Estimator):
         return top if calibration is None else calibration.to_probabilities(top)
 
     def predict(self, X: Inputs, k: int = 5) -> Csr:
-        """The k best labels of each document as a 0/1 matrix (n, n_labels): scikit-learn's shape of an answer."""
+        """Return the k best labels of each document as a 0/1 matrix (n, n_labels), as scikit-learn does."""
         return self.predict_topk(X, k).to_csr(self.n_labels_)
 
     @property
     def n_features_(self) -> int:
-        """The columns of the method's view; 0 for one that reads texts."""
+        """The number of columns of the method's view; 0 for a method that reads texts."""
         return max(self.widths_.values(), default=0)
 
     def keep_for_prediction(self) -> Self:
@@ -186,7 +175,7 @@ class Model(Estimator):
         return self
 
     def report(self) -> dict[str, Any]:
-        """What the training found, in plain values, for methods that have something to tell."""
+        """Return what the training found, as plain values; most methods report nothing."""
         return {}
 
     def attach_labels(self, labels: LabelSpace | None) -> None:

@@ -1,4 +1,4 @@
-"""What a method may be able to do beside ``fit`` and ``predict_topk``; ask with ``isinstance`` or ``require``."""
+"""What a method may be able to do besides ``fit`` and ``predict_topk``; test with ``isinstance`` or ``require``."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
@@ -16,30 +16,30 @@ class Calibrated(Protocol):
     """Scores become probabilities of being right, fitted on documents that were held out."""
 
     def to_probabilities(self, top: TopK) -> TopK:
-        """The same labels with probabilities for scores."""
+        """Return the labels of ``top`` with probabilities for scores."""
 
 
 @runtime_checkable
 class LearnsPrecision(Calibrated, Protocol):
-    """Knows above which probability a given share of the labels is right, from documents that were held out."""
+    """Learns on held-out documents above which probability a given share of the labels is right."""
 
     def precision_thresholds(self, consistent: bool) -> PrecisionThresholds | None:
-        """The thresholds, those of answers with all ancestors where ``consistent``; None where none were learned."""
+        """Return the thresholds, for answers with all ancestors if ``consistent``; None if none were learned."""
 
 
 @runtime_checkable
 class ProbabilitiesByColumn(Protocol):
-    """The scores of the labels of a table's column are probabilities that, with that of no label, add up to 1."""
+    """Scores the labels of each column of a table by probabilities that add up to 1 with the probability of none."""
 
     probabilities_by_column: bool
 
 
 @runtime_checkable
 class AddsLabels(Protocol):
-    """Takes labels in, and gives them up, without training again."""
+    """Adds and removes labels without training again."""
 
     def add_label(self, name: str, examples: Any, share: float = ...) -> int:  # noqa: ANN401 - Inputs
-        """Place a label by documents that carry it; ``share`` of all documents are expected to. Returns its id."""
+        """Place a label by documents that carry it, expected in a ``share`` of all documents; return its id."""
 
     def remove_label(self, name: str) -> None:
         """Never suggest a label again."""
@@ -47,10 +47,10 @@ class AddsLabels(Protocol):
 
 @runtime_checkable
 class Explains(Protocol):
-    """Says why a label has its score, in parts that add up to it."""
+    """Explains the score of a label in parts that add up to it."""
 
     def explain(self, X: Any, labels: Ints) -> list[Evidence]:  # noqa: ANN401 - as ``read`` gives it
-        """The evidence for each of these labels in one document."""
+        """Return the evidence for each of these labels in one document."""
 
 
 @runtime_checkable
@@ -58,7 +58,7 @@ class HasMembers(Protocol):
     """Is an ensemble, whose members answer on their own too."""
 
     def predict_members(self, X: Any, k: int) -> dict[str, TopK]:  # noqa: ANN401 - Inputs
-        """The k best labels of each document by each member, by its name."""
+        """Return the k best labels of each document according to each member, by the member's name."""
 
 
 @runtime_checkable
@@ -74,7 +74,7 @@ class HasLabelTree(Protocol):
     """Arranges its labels in trees."""
 
     def label_trees(self) -> list[TreeNodes]:
-        """The trees, each over label ids."""
+        """Return the trees, each over label ids."""
 
 
 @runtime_checkable
@@ -82,7 +82,7 @@ class HasLabelPoints(Protocol):
     """Embeds its labels in the Poincaré ball."""
 
     def label_points(self) -> Floats:
-        """The points (n_labels, dimension), of norm below 1; NaN for a label without training documents."""
+        """Return the points (n_labels, dimension), of norm below 1; NaN for a label without training documents."""
 
 
 @runtime_checkable
@@ -90,7 +90,7 @@ class HasLabelCodes(Protocol):
     """Writes labels as codes."""
 
     def label_codes(self) -> list[Codes]:
-        """The codes, one set per tree."""
+        """Return the codes, one set per tree."""
 
 
 @runtime_checkable
@@ -103,7 +103,7 @@ class ZeroShot(Protocol):
 
 @runtime_checkable
 class Checkpoints(Protocol):
-    """Resumes a training that was cut off, to the same result."""
+    """Resumes an interrupted training, with the same result as without the interruption."""
 
     resumes_training: bool
 
@@ -117,7 +117,7 @@ class TrainsInTasks(Protocol):
 
 @runtime_checkable
 class TrainsFromCache(Protocol):
-    """Trains on documents whose arrays are in files, and copies none that are as large into memory."""
+    """Trains on documents whose arrays are in files, and makes no copy of that size in memory."""
 
     trains_from_cache: bool
 
@@ -158,7 +158,7 @@ C = TypeVar("C")
 
 
 def require(model: Any, capability: type[C]) -> C:  # noqa: ANN401 - a Model
-    """The model, which must have the capability; else an error that names the methods that do."""
+    """Return the model if it has the capability; else raise ParameterError, which names the methods that have it."""
     if isinstance(model, capability):
         return model
     need, lack = NEEDS[capability]
@@ -166,7 +166,7 @@ def require(model: Any, capability: type[C]) -> C:  # noqa: ANN401 - a Model
 
 
 def methods_with(capability: type) -> list[str]:
-    """The registered methods that have a capability."""
+    """Return the names of the registered methods that have a capability."""
     from labelspace.models.registry import methods
 
     return [name for name, method in methods().items() if isinstance(method(), capability)]

@@ -1,6 +1,7 @@
-"""Inputs of ``fit`` and ``predict_topk``, checked once at the door: what is behind it may rely on them."""
+"""Checks of the inputs of ``fit`` and ``predict_topk``, made once at these entry points; methods rely on them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,20 @@ from labelspace.features.views import GIVEN, SEQUENCES, TEXT, VIEWS, Table, View
 from labelspace.kernels import large_arrays
 from labelspace.types import Bools, Csr, LabelSpace
 
-BLOCK = 2**20  # values that are checked at a time
-MAX_ANSWER = 2**29  # labels that are returned at once, for all documents: 4 GB
+BLOCK = 2**20  # values that are checked at a time: the masks of a check stay small, however large the matrix is
+MAX_ANSWER = 2**29  # labels that are returned at once, for all documents: 4 GB of ids and scores
 Inputs = Csr | npt.NDArray[Any] | Sequence[str] | Views  # documents as a model takes them
+Validation = tuple[Inputs, Csr]
 
 
 def check_k(k: object) -> None:
-    """Refuse what is no number of labels to return."""
+    """Raise ParameterError unless k is a number of labels to return."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise ParameterError(f"k must be an integer of at least 1, but is {k!r}; ask for k=1 or more")
 
 
 def check_answer(n: int, k: int) -> None:
-    """Refuse what is too much for one answer of k labels for each of n documents."""
+    """Raise ParameterError if k labels for each of n documents are too many for one answer."""
     if n * k > MAX_ANSWER:
         raise ParameterError(
             f"k times the number of documents must be at most {MAX_ANSWER}, but is {k} x {n}; ask for a smaller k, or "
@@ -36,7 +38,7 @@ def check_answer(n: int, k: int) -> None:
 
 
 def check_allowed(allowed: object, n_labels: int) -> Bools | None:
-    """A mask of the labels that may be returned; None where all may."""
+    """Return the mask of the labels that may be returned, checked; None if all may be returned."""
     if allowed is None:
         return None
     if not isinstance(allowed, np.ndarray) or allowed.dtype != np.bool_ or allowed.shape != (n_labels,):
@@ -52,7 +54,7 @@ def check_allowed(allowed: object, n_labels: int) -> Bools | None:
 
 
 def check_inputs(X: Inputs) -> Views:
-    """Documents as views: matrices as csr float32, texts as a list of str; the caller's own stay as they are."""
+    """Return documents as checked views: matrices as csr float32, texts as a list of str; inputs are not changed."""
     if isinstance(X, Views):
         if X.checked:
             return X
@@ -86,7 +88,7 @@ def _checked_table(name: str, table: Table, width: int) -> Table:
 
 
 def check_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
-    """X as csr float32 with sorted, summed indices and finite values; the caller's matrix is left as it is."""
+    """Return X as csr float32 with sorted, summed indices and finite values; the caller's matrix is not changed."""
     csr = _as_csr(_check_matrix(X, "X", "n_features", "give a matrix of numbers"))
     if not all(np.isfinite(csr.data[part]).all() for part in large_arrays.blocks(csr.nnz, BLOCK)):
         raise DataError("X must hold finite numbers, but has NaN or infinity; drop or fill those values")
@@ -94,10 +96,10 @@ def check_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
 
 
 def check_labels(Y: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
-    """Y as csr float32 of ones; anything but 0 and 1 is an error."""
+    """Return Y as a csr matrix of ones, float32; raise DataError if it holds anything but 0 and 1."""
     csr = _as_csr(_check_matrix(Y, "Y", "n_labels", "Tagger takes lists of names"))
     if csr.nnz != np.count_nonzero(csr.data):
-        csr = csr.copy()  # the caller's matrix stays as it is
+        csr = csr.copy()  # the caller's matrix is not changed
         csr.eliminate_zeros()
     wrong = csr.data != 1.0
     if wrong.any():
@@ -108,7 +110,7 @@ def check_labels(Y: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
 
 
 def check_same_rows(n: int, Y: Csr, what: str = "X and Y") -> None:
-    """As many documents as rows of labels."""
+    """Raise DataError unless there is a row of labels for each document."""
     if n != Y.shape[0]:
         raise DataError(
             f"{what} must have one row per document, but have {n} and {Y.shape[0]} rows; "
@@ -117,7 +119,7 @@ def check_same_rows(n: int, Y: Csr, what: str = "X and Y") -> None:
 
 
 def check_training(n: int, Y: Csr, labels: object) -> None:
-    """Something to learn from, and names for every label where there are names."""
+    """Raise DataError unless there is something to learn from, and every label has a name if any has one."""
     check_same_rows(n, Y)
     if Y.shape[0] == 0:
         raise DataError("fit needs at least one document, but got 0; give some training data")
@@ -135,7 +137,7 @@ def check_training(n: int, Y: Csr, labels: object) -> None:
 
 
 def check_widths(views: Views, expected: Mapping[str, int], what: str = "X") -> None:
-    """The views have the columns that the model was trained on."""
+    """Raise DataError unless the views have the columns that the model was trained on."""
     if views.widths == expected:  # the usual case
         return
     for name, width in views.widths.items():
@@ -148,21 +150,36 @@ def check_widths(views: Views, expected: Mapping[str, int], what: str = "X") -> 
                 )
 
 
-def check_validation(X: Inputs, Y: Any, trained: Mapping[str, int]) -> tuple[Views, Csr]:  # noqa: ANN401
-    """Return validation documents and their labels, checked, with the columns of the training documents."""
-    views, truth = check_inputs(X), check_labels(Y)
-    check_same_rows(views.n, truth, "validation")
-    check_widths(views, trained, "validation")
-    return views, truth
+def validation_loader(
+    validation: Validation | Callable[[], Validation | None] | None,
+    trained: Mapping[str, int],
+    n_labels: int,
+    read: Callable[[Views], Any],
+) -> Callable[[], tuple[Any, Csr] | None]:
+    """Return a function that reads and checks validation documents, once; documents given as data are checked now."""
+
+    @cache
+    def load() -> tuple[Any, Csr] | None:
+        given = validation() if callable(validation) else validation
+        if given is None:
+            return None
+        views, truth = check_inputs(given[0]), check_labels(given[1])
+        check_same_rows(views.n, truth, "validation")
+        check_widths(views, trained, "validation")
+        return read(views), truth[:, :n_labels]
+
+    if not callable(validation):
+        load()  # so that errors are raised before the training
+    return load
 
 
 def _may_be_given(view: str) -> bool:
-    """Whether ready-made features take the role of a view."""
+    """Return whether ready-made features may take the place of a view."""
     return view not in VIEWS or VIEWS[view].is_matrix
 
 
 def check_label_features(X: Any, shape: tuple[int, int]) -> Csr:  # noqa: ANN401 - whatever the caller gave
-    """The labels' own texts as features: a row per label and the columns of X."""
+    """Return the labels' own texts as features, checked: a row per label and the columns of X."""
     csr = check_features(X)
     if csr.shape != shape:
         raise DataError(
@@ -173,7 +190,7 @@ def check_label_features(X: Any, shape: tuple[int, int]) -> Csr:  # noqa: ANN401
 
 
 def _check_matrix(M: Any, name: str, columns: str, remedy: str) -> Any:  # noqa: ANN401 - sparse or dense
-    """A two-dimensional table of numbers, or an error that says what it is instead."""
+    """Return M if it is a two-dimensional table of numbers, else raise DataError."""
     if not sp.issparse(M):
         try:
             M = np.asarray(M)
@@ -187,7 +204,7 @@ def _check_matrix(M: Any, name: str, columns: str, remedy: str) -> Any:  # noqa:
 
 
 def _as_csr(M: Any) -> Csr:  # noqa: ANN401 - sparse or dense
-    """As csr float32 with sorted unique indices; copied only where something has to change."""
+    """Return M as csr float32 with sorted unique indices; copy only if something has to change."""
     ours = isinstance(M, (sp.csr_matrix, sp.csr_array)) and M.dtype == np.float32
     csr = M if ours and isinstance(M, sp.csr_matrix) else sp.csr_matrix(M, dtype=np.float32)
     if csr is M and not csr.has_canonical_format:
@@ -195,9 +212,9 @@ def _as_csr(M: Any) -> Csr:  # noqa: ANN401 - sparse or dense
     if csr.indices.dtype != np.int32 and max(csr.nnz, csr.shape[1]) < 2**31:  # else SciPy would widen them again
         csr = sp.csr_matrix((csr.data, csr.indices.astype(np.int32), csr.indptr), shape=csr.shape)
     width = csr.shape[1]
-    for part in large_arrays.blocks(csr.nnz, BLOCK):  # kernels do not look again
+    for part in large_arrays.blocks(csr.nnz, BLOCK):  # kernels do not check indices, and would read foreign memory
         if not 0 <= csr.indices[part].min() <= csr.indices[part].max() < width:
             largest = csr.indices.max()
-            raise DataError(f"the indices of a matrix must be below its width {width}, but one is {largest}; mend it")
+            raise DataError(f"the indices of a matrix must be below its width {width}, but one is {largest}; fix it")
     csr.sum_duplicates()
     return csr

@@ -1,8 +1,8 @@
-"""Why a method gives a label its score: parts that add up to the score's log-odds, less those of a baseline.
+"""Why a method gives a label its score: parts that add up to the score's log-odds, less the log-odds of a baseline.
 
-Each part is the share of something a reader can look up: a column of the features, a phrase of the text, a training
-document, a step down a tree of labels, a member of an ensemble. Shares of columns and phrases add up, with the
-``remainder``, to ``log_odds - baseline``; the others say the same again at a larger scale.
+Each part is the share of something that a reader can look up: a column of the features, a phrase of the text, a
+training document, a step down a tree of labels, a member of an ensemble. Shares of columns and phrases add up, with the
+``remainder``, to ``log_odds - baseline``. The shares of documents, steps and members explain the difference once more.
 
 A share of a function of one number, f(z) with z = b + sum of z_i, is z_i times the slope of f between b and z. For
 what is linear, and for one layer of ReLUs, these are integrated gradients along the line from the empty document.
@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from labelspace.types import Doubles, Ints
 
-MIN_PROBABILITY = 1e-6  # a score nearer to 0 or 1 counts as this far from it: log-odds stay finite
+MIN_PROBABILITY = 1e-6  # scores are kept this far from 0 and 1, so that log-odds stay finite
+MIN_STEP = 1e-9  # below it, a difference quotient is mostly rounding error, and the derivative is taken
 Numbers = npt.NDArray[np.floating]
 
 
@@ -58,16 +59,16 @@ class Step(NamedTuple):
 
 
 class MemberShare(NamedTuple):
-    """What a member of an ensemble says of the label."""
+    """The score, rank and share that a member of an ensemble gives the label."""
 
     name: str
-    score: float | None  # None for what is no member
+    score: float | None  # None for a share that belongs to no member
     rank: int | None  # 1 is the best; None where the member does not list the label
     share: float
 
     @property
     def described(self) -> str:
-        """Score and rank in words.
+        """The score and the rank in words.
 
         >>> MemberShare("neighbors", 0.25, 3, 1.5).described
         'score 0.25, rank 3'
@@ -87,22 +88,22 @@ class Evidence:
     voters: Sequence[Voter] = ()
     path: Sequence[Step] = ()
     members: Sequence[MemberShare] = ()
-    score: float | None = None  # the method's, where it is not the sigmoid of the log-odds
+    score: float | None = None  # the method's own score, if it is not the sigmoid of the log-odds
 
     @property
     def difference(self) -> float:
-        """What the shares explain."""
+        """The difference of log-odds that the shares explain."""
         return self.log_odds - self.baseline
 
     @property
     def remainder(self) -> float:
-        """What no column and no phrase has a share of."""
+        """The part of the difference that belongs to no column and no phrase."""
         by_column = sum(float(part.shares.sum()) for part in self.columns.values())
         return self.difference - by_column - sum(phrase.share for phrase in self.phrases)
 
 
 def logit(p: float) -> float:
-    """The log-odds of a probability, finite for all.
+    """Return the log-odds of a probability, finite for 0 and 1 too.
 
     >>> logit(0.5), round(logit(0.0), 2)
     (0.0, -13.82)
@@ -112,7 +113,7 @@ def logit(p: float) -> float:
 
 
 def logit_of_log(log_p: float) -> float:
-    """The log-odds of a probability given by its logarithm.
+    """Return the log-odds of a probability that is given by its logarithm.
 
     >>> round(logit_of_log(np.log(0.25)), 4) == round(logit(0.25), 4)
     True
@@ -122,24 +123,26 @@ def logit_of_log(log_p: float) -> float:
 
 
 def slopes(after: Numbers, before: Numbers, z: Numbers, b: Numbers, at_b: Numbers | float) -> Doubles:
-    """The slopes of a function between b and z, of which it is ``before`` and ``after``; ``at_b`` where both are one.
+    """Return the slopes of a function between b and z, where its values are ``before`` and ``after``.
+
+    ``at_b`` is the slope at b, for points where b and z are equal.
 
     >>> slopes(np.array([4.0, 1.0]), np.array([0.0, 1.0]), np.array([2.0, 1.0]), np.array([0.0, 1.0]), 5.0).tolist()
     [2.0, 5.0]
     """
     step = np.asarray(z - b, np.float64)
-    small = np.abs(step) < 1e-9
+    small = np.abs(step) < MIN_STEP
     return np.where(small, at_b, (after - before) / np.where(small, 1.0, step))
 
 
 def relu_slopes(z: Numbers, b: Numbers) -> Doubles:
-    """The slopes of max(0, .) between b and z."""
+    """Return the slopes of max(0, .) between b and z."""
     return slopes(np.maximum(z, 0), np.maximum(b, 0), z, b, (b > 0).astype(np.float64))
 
 
 @cache
 def gauss_legendre(n: int) -> tuple[Doubles, Doubles]:
-    """Points and weights for an integral from 0 to 1.
+    """Return points and weights for an integral from 0 to 1.
 
     >>> points, weights = gauss_legendre(3)
     >>> round(float(weights @ points**4), 6)

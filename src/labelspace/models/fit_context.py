@@ -63,28 +63,29 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class FitContext:
-    """Most methods use little of it; what nobody asks for is not computed."""
+    """Everything besides the documents that a training may use; parts that no method reads are not computed."""
 
     labels: LabelSpace | None = None
     progress: Progress = no_progress
     checkpoint: Path | None = None  # a folder to keep the state of the training in
     label_features: Csr | None = None  # (n_labels, n_features): the labels' own texts as documents
     load_validation: Callable[[], Held | None] | None = None
-    budget: Budget | None = None  # that a method keeps to which can leave something out
+    budget: Budget | None = None  # for a method that can leave something out
     executor: Executor | None = None  # of a cluster, for a method that can train in tasks
 
     @cached_property
     def validation(self) -> Held | None:
-        """The validation documents that were given, read when first asked for; None where no document has a label."""
+        """The validation documents, read on first use; None if none were given or none has a label."""
         held = None if self.load_validation is None else self.load_validation()
         return held if held is not None and held[1].nnz else None
 
     def train_learners(
         self, train: Callable[..., T], shared: tuple[Any, ...], n: int, progress: Callable[[int], None]
     ) -> list[T]:
-        """``train(*shared, number, tick)`` of n learners: on the threads of this process, or on other machines.
+        """Return ``train(*shared, number, tick)`` for n learners, trained on threads here or on other machines.
 
-        ``train`` is a function of a module. It calls ``tick(steps)`` as it advances, and here ``progress`` is told.
+        ``train`` is a function of a module. It calls ``tick(steps)`` as it advances; on threads here, ``progress`` is
+        called with the sum of these steps.
         """
         if self.executor is None:
             return run_parallel(lambda number, tick: train(*shared, number, tick), n, progress)
@@ -95,15 +96,22 @@ class FitContext:
         return [trained[number] for number in range(n)]
 
     def require_labels(self, method: str) -> LabelSpace:
-        """The labels, for a method that cannot do without their names."""
+        """Return the labels; raise DataError, naming the method that needs them, if there are none."""
         if self.labels is None:
             raise DataError(f"{method} must know the names of the labels, but labels is None; give labels to fit")
         return self.labels
 
     def early_stopping_split(
-        self, X: Any, Y: Csr, patience: int | None, random_state: int  # noqa: ANN401 - X as the method reads it
-    ) -> tuple[Any, Csr, Held | None]:  # fmt: skip
-        """X and Y to train on, and the documents to stop by: those given, or some held out; None without patience."""
+        self,
+        X: Any,  # noqa: ANN401 - as the method reads it
+        Y: Csr,
+        patience: int | None,
+        random_state: int,
+    ) -> tuple[Any, Csr, Held | None]:
+        """Return X and Y to train on, and the documents to stop by, which are None without ``patience``.
+
+        The documents to stop by are the validation documents, or some that are held out of X and Y.
+        """
         if patience is None:
             return X, Y, None
         if self.validation is not None:

@@ -1,4 +1,4 @@
-"""The methods by name. A method is imported when it is asked for, so that listing them stays quick."""
+"""The methods by name. A method is imported on first use, so that listing the names stays quick."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -11,7 +11,7 @@ from labelspace.errors import ModelError, ParameterError
 from labelspace.models.base import Model
 from labelspace.types.limits import MAX_LABELS
 
-METHODS = {  # registry name -> where its class lives
+METHODS = {  # registry name -> module and class
     "popular": "labelspace.models.popular:Popular",
     "random": "labelspace.models.random:Random",
     "neighbors": "labelspace.models.neighbors.model:Neighbors",
@@ -35,16 +35,16 @@ METHODS = {  # registry name -> where its class lives
     "text2text": "labelspace.models.text2text.model:Text2Text",
     "blend": "labelspace.models.blend.model:Blend",
 }
-DEFAULT = "blend"  # what ``train`` and ``Tagger`` use when no method is named
+DEFAULT = "blend"  # the method of ``train`` and ``Tagger`` if none is named
 
 
 def methods() -> dict[str, type[Model]]:
-    """Every registered method, by name."""
+    """Return every registered method, by name."""
     return {name: method(name) for name in METHODS}
 
 
 def method(name: str) -> type[Model]:
-    """The class of a method.
+    """Return the class of a method.
 
     >>> method("popular").__name__
     'Popular'
@@ -58,7 +58,7 @@ def method(name: str) -> type[Model]:
 
 
 def load_model(folder: str | Path, manifest: Mapping[str, Any], verify: bool | None = None) -> Model:
-    """The model of a folder with its labels."""
+    """Return the model of a folder with its labels."""
     model: Model = store.load_part(folder, manifest, "model", method, verify)
     labels = store.read_labels(folder, manifest, verify)
     if labels is None and model.n_labels_ > MAX_LABELS.value:
@@ -76,7 +76,7 @@ def load_model(folder: str | Path, manifest: Mapping[str, Any], verify: bool | N
 
 
 def create(name: str, **params: Any) -> Model:  # noqa: ANN401 - parameters are of any type
-    """A model by its registry name.
+    """Return a new model by its registry name.
 
     >>> create("popular")
     Popular()

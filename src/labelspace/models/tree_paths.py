@@ -14,9 +14,9 @@ import numpy as np
 from labelspace.models.evidence import ColumnShares, Evidence, Numbers, Step, logit, logit_of_log, slopes
 from labelspace.types import Doubles, Ints
 
-SHOWN_LABELS = 3  # below a node, that an explanation names
-STEP = 1e-6  # for a slope at one point
-LEAST_LOG = -700.0  # of a score: its exponential is still above 0
+SHOWN_LABELS = 3  # labels below a node that an explanation names; more make it longer, not clearer
+STEP = 1e-6  # of the difference quotient that stands for a slope at one point
+LEAST_LOG = -700.0  # smallest log of a score: its exponential is still above 0 in 64 bits
 
 
 class TreePath(NamedTuple):
@@ -28,14 +28,17 @@ class TreePath(NamedTuple):
 
 
 def margin_shares(g: Callable[[Numbers], Doubles], b: Doubles, z: Doubles, parts: Doubles) -> tuple[Doubles, Doubles]:
-    """``TreePath.logs`` and ``by_node`` of margins: b of the empty document, z of this one, and what features add."""
+    """Return ``logs`` and ``by_node`` of a ``TreePath``, for the margins b of the empty document and z of this one.
+
+    ``parts`` (nodes, features) are what the features add to the margins.
+    """
     before, after = g(b), g(z)
     at_b = (g(b + STEP) - before) / STEP
     return np.stack([before, after]), parts * slopes(after, before, z, b, at_b)[:, None]
 
 
 def log_sigmoid(z: Numbers) -> Doubles:
-    """The logarithm of 1 / (1 + exp(-z))."""
+    """Return the logarithm of 1 / (1 + exp(-z))."""
     return np.asarray(-np.logaddexp(0.0, -z))
 
 
@@ -47,7 +50,10 @@ def mean_of_paths(
     labels_of: Callable[[int], Ints],
     weight: float = 1.0,
 ) -> Evidence:
-    """Step 2; ``labels_of`` lists the labels below a node, and the score is multiplied with ``weight``."""
+    """Return the evidence for a label by its paths in the trees (step 2).
+
+    ``labels_of`` lists the labels below a node; the score is multiplied with ``weight``.
+    """
     if not paths:  # the label had no training documents
         return Evidence(logit(0.0), logit(0.0))
     sums = np.maximum([path.logs.sum(axis=1) for path in paths], LEAST_LOG)  # (trees, 2)
@@ -68,7 +74,7 @@ def mean_of_paths(
 
 
 def path_to(parents: Ints, node: int) -> Ints:
-    """The nodes from below the root to this one.
+    """Return the nodes from below the root to ``node``.
 
     >>> path_to(np.array([-1, 0, 1, 1]), 3).tolist()
     [1, 3]
@@ -81,7 +87,7 @@ def path_to(parents: Ints, node: int) -> Ints:
 
 
 def labels_below(first_child: Ints, last_child: Ints, label: Ints, node: int) -> Ints:
-    """The labels of a node and of all below it, level by level; children are in the order of their parents.
+    """Return the labels of a node and of all nodes below it, level by level, children in the order of their parents.
 
     >>> labels_below(np.array([1, 0, 3, 0]), np.array([3, 0, 4, 0]), np.array([-1, 7, 8, 9]), 0).tolist()
     [7, 8, 9]

@@ -10,10 +10,9 @@ import scipy.sparse as sp
 
 from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, offsets
 from labelspace.kernels.csr_arrays import CsrArrays
-from labelspace.kernels.linear_scores import linear_topk
+from labelspace.kernels.linear_scores import linear_topk, lookup_weights, scan_weights
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.weight_lookup import lookup_weights, scan_weights
 from labelspace.labels.masks import FEW_LABELS, LastMask, kept_entries
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, TopK
@@ -80,7 +79,7 @@ class LinearWeights:
         """The weights of some labels for some features. Shape (n_labels, n_features)."""
         out = np.empty((len(labels), len(features)))
         find = lookup_weights if self._in_order else scan_weights
-        find(features, labels, self.values, self.labels, self.starts, self.scales, out)
+        find(features, labels, CsrArrays(self.values, self.labels, self.starts), self.scales, out)
         return out
 
     @cached_property

@@ -228,5 +228,5 @@ def test_choices_that_do_not_go_together_are_refused(folder, params, message):
 
 def test_templates_need_a_pretrained_t5():
     for given in ({"prompt": "{text}"}, {"output": "{column}= {value}"}):
-        with pytest.raises(ParameterError, match="has an effect with pretrained alone, but pretrained is none; leave"):
+        with pytest.raises(ParameterError, match="has an effect only with pretrained, but pretrained is none; leave"):
             Text2Text(**given)

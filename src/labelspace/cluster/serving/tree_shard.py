@@ -14,9 +14,9 @@ from labelspace.estimator import Stateful, learned
 from labelspace.estimator.parameter_constraints import real
 from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
 from labelspace.kernels.beam_search import NodeWeights, Search, Tree
-from labelspace.kernels.csr_arrays import csr_arrays
+from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
+from labelspace.kernels.linear_scores import lookup_weights
 from labelspace.kernels.quantize import Int8s
-from labelspace.kernels.weight_lookup import lookup_weights
 from labelspace.labels.masks import LastMask, kept_entries
 from labelspace.labels.tree import PRUNED_BIAS, PRUNED_LOG
 from labelspace.models.label_tree import LabelTree
@@ -124,5 +124,5 @@ class TreeShard(Stateful):
         here = nodes[np.isin(nodes, self.nodes_)]
         at = np.searchsorted(self.nodes_, here).astype(np.int32)
         out, ones = np.empty((len(at), len(features))), np.ones(self.n_features, np.float32)
-        lookup_weights(features, at, self.values_, self.own_, self.starts_, ones, out)
+        lookup_weights(features, at, CsrArrays(self.values_, self.own_, self.starts_), ones, out)
         return here, out.astype(np.int8)

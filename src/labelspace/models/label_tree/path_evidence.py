@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labelspace.kernels.weight_lookup import lookup_weights
+from labelspace.kernels.csr_arrays import CsrArrays
+from labelspace.kernels.linear_scores import lookup_weights
 from labelspace.models.evidence import Evidence, Numbers
 from labelspace.models.tree_paths import TreePath, labels_below, log_sigmoid, margin_shares, mean_of_paths, path_to
 from labelspace.types import Csr, Doubles, Ints
@@ -40,7 +41,8 @@ class PathEvidence:
     def _path(self, nodes: Ints) -> TreePath:
         model = self.model
         weights = np.empty((len(nodes), self.X.nnz))
-        lookup_weights(self.X.indices, nodes, model.values_, model.nodes_, model.starts_, model.scales_, weights)
+        known = CsrArrays(model.values_, model.nodes_, model.starts_)
+        lookup_weights(self.X.indices, nodes, known, model.scales_, weights)
         parts, b = weights * self.X.data, model.bias_[nodes].astype(np.float64)
         return TreePath(nodes, *margin_shares(self._log_activation, b, b + parts.sum(axis=1), parts))
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.kernels import large_arrays
-from labelspace.kernels.feature_major import count_weights, largest_weights, place_weights
 from labelspace.kernels.quantize import INT8_MAX, Int8s
+from labelspace.models.label_tree.kernels import count_weights, largest_weights, place_weights
 from labelspace.training.linear_weights import id_type
 from labelspace.types import Floats, Ints, Longs
 

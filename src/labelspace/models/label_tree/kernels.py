@@ -30,9 +30,15 @@ def count_weights(features: Ints, weights: Floats, scales: Floats, counts: Longs
 
 @kernel()
 def place_weights(
-    features: Ints, weights: Floats, sizes: Longs, first_node: int, scales: Floats, ends: Longs, values: Int8s,
+    features: Ints,
+    weights: Floats,
+    sizes: Longs,
+    first_node: int,
+    scales: Floats,
+    ends: Longs,
+    values: Int8s,
     nodes: npt.NDArray[Any],
-) -> None:  # fmt: skip
+) -> None:
     """Put the weights of some nodes, ``sizes`` of each, at the ``ends`` of their features' rows, which move on."""
     at = 0
     for i in range(len(sizes)):

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.weight_lookup import lookup_weights, scan_weights
+from labelspace.kernels.csr_arrays import CsrArrays
+from labelspace.kernels.linear_scores import lookup_weights, scan_weights
 
 
 @pytest.mark.parametrize("ids", [np.int32, np.uint16])
@@ -21,14 +22,14 @@ def test_weights_are_those_of_the_dense_matrix(kernel, ids):
     scales = rng.random(30).astype(np.float32)
     features, classifiers = np.array([0, 5, 29, 12], np.int32), np.array([39, 0, 7], np.int32)
     out = np.full((3, 4), np.nan)
-    kernel(features, classifiers, values, indices, starts, scales, out)
+    kernel(features, classifiers, CsrArrays(values, indices, starts), scales, out)
     np.testing.assert_allclose(out, (dense * scales[:, None])[features][:, classifiers].T, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", [lookup_weights, scan_weights])
 def test_no_features_and_no_classifiers(kernel):
     nothing, feature, out = np.zeros(0, np.int32), np.zeros(1, np.int32), np.full((2, 1), np.nan)
-    empty = (np.zeros(0, np.int8), nothing, np.zeros(3, np.int64), np.ones(2, np.float32))
+    empty = (CsrArrays(np.zeros(0, np.int8), nothing, np.zeros(3, np.int64)), np.ones(2, np.float32))
     kernel(feature, np.arange(2, dtype=np.int32), *empty, out)
     assert out.tolist() == [[0.0], [0.0]], "no weights"
     kernel(nothing, nothing, *empty, out)
