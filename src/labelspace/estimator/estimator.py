@@ -186,7 +186,7 @@ class Estimator(Stateful):
 
     @classmethod
     def without_effect(cls, params: Mapping[str, Any]) -> dict[str, Condition]:
-        """Return the parameters without effect, and the condition that each misses; skip defaults and invalid values."""
+        """Return the parameters without effect, and the condition that each misses; skip defaults and bad values."""
         values, found = {**cls.defaults(), **params}, {}
 
         def is_valid(key: str) -> bool:
