@@ -1,9 +1,9 @@
-"""Approximate search: a faiss index that compares a query with some of the vectors only, for very many labels.
+"""Approximate search for very many labels: a faiss index that compares a query with only some of the vectors.
 
 IVF splits the vectors into lists by spherical k-means and reads the ``effort`` lists nearest to a query (nprobe). HNSW
 walks a neighbor graph with a candidate list of ``effort`` (efSearch). faiss numbers vectors in the order of insertion;
-we store the label id of each number, and whether it is active: a removed label is skipped, in both kinds and in a
-memory-mapped file as well, and only a rebuild frees its memory. faiss comes with the extra ``ann``.
+we store the label id of each number, and whether the label is active: a removed label is skipped, in both kinds and in
+memory-mapped files, and only a rebuild frees its memory. faiss comes with the extra ``ann``.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,25 +25,25 @@ from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
 KINDS = ("ivf", "hnsw")
 FILE = "faiss"  # file extension
-STORAGES = {"float32": "Flat", "fp16": "SQfp16", "int8": "SQ8"}  # ours -> those of faiss
-DEFAULT_EFFORT = {"ivf": 16, "hnsw": 64}
+STORAGES = {"float32": "Flat", "fp16": "SQfp16", "int8": "SQ8"}  # our name -> the name in a faiss factory string
+DEFAULT_EFFORT = {"ivf": 16, "hnsw": 64}  # more is more accurate and slower
 LISTS_FACTOR = 8  # lists / sqrt(vectors); with 2 or 4, lists mix several topics and recall is lower
-TRAINING_VECTORS_PER_LIST = 32  # for k-means
-KMEANS_ITERATIONS = 6
-GRAPH_DEGREE = 16  # neighbors per vector
-BUILD_EFFORT = 80  # efConstruction
+TRAINING_VECTORS_PER_LIST = 32  # for k-means; more take longer to train, and place the centers better
+KMEANS_ITERATIONS = 6  # more take longer to build, and place the centers better
+GRAPH_DEGREE = 16  # neighbors per vector; more are more accurate, slower, and take more memory
+BUILD_EFFORT = 80  # efConstruction; more builds a better graph, more slowly
 ADD_BLOCK = 65_536  # vectors added at a time, for progress and small copies
-MAX_EFFORT = 2**20
+MAX_EFFORT = 2**20  # of a saved index: a larger number in a file is damage, not a setting
 QUERY_BLOCK = 16  # queries per task: from 20 on faiss uses BLAS, whose last bits depend on the batch
 
 
 def require_faiss(kind: str) -> None:
-    """An index of this kind is an error where faiss is not installed."""
+    """Raise an error that names the extra ``ann`` unless faiss is installed; ``kind`` is the index that needs it."""
     require("faiss", "ann", f"an index of kind {kind!r}")
 
 
 class Approximate(Index):
-    """A faiss index; scores are those of the vectors as stored.
+    """A faiss index; scores are the inner products with the vectors as they are stored.
 
     The same vectors and seed give the same index. ``storage`` is float32, fp16 or int8 (one range per dimension, from
     the first vectors: those added later are clipped to it). ``n_lists`` is the number of lists of IVF.
@@ -91,12 +91,12 @@ class Approximate(Index):
 
     @property
     def ids(self) -> Ints:
-        """The ids in the index. Shape (n,)."""
+        """Return the ids in the index. Shape (n,)."""
         return self.ids_[self.active_]
 
     @property
     def effort(self) -> int:
-        """Nprobe (IVF) or efSearch (HNSW): higher is more accurate and slower."""
+        """Return nprobe (IVF) or efSearch (HNSW): higher is more accurate and slower."""
         return int(self._faiss.nprobe if self.kind == "ivf" else self._faiss.hnsw.efSearch)
 
     @effort.setter
@@ -111,7 +111,7 @@ class Approximate(Index):
 
     @property
     def n_lists(self) -> int:
-        """Number of lists of IVF; 1 for HNSW."""
+        """Return the number of lists of IVF; 1 for HNSW."""
         return int(self._faiss.nlist) if self.kind == "ivf" else 1
 
     def _search(self, queries: Floats, k: int) -> TopK:
@@ -133,7 +133,7 @@ class Approximate(Index):
         return out
 
     def _search_params(self) -> Any:  # noqa: ANN401 - faiss has no types
-        """Search parameters that skip removed vectors; None where there are none."""
+        """Return search parameters that skip removed vectors; None if no vector was removed."""
         if self._selector is None:
             return None
         import faiss
@@ -162,7 +162,7 @@ class Approximate(Index):
 
     @property
     def _places(self) -> Longs:
-        """The list of each vector of IVF, and its place there. Shape (n, 2)."""
+        """Return the list of each vector of IVF, and its place in the list. Shape (n, 2)."""
         if self._known_places is None or len(self._known_places) != len(self.ids_):
             import faiss
 
@@ -182,7 +182,7 @@ class Approximate(Index):
         if self._mapped:
             import faiss
 
-            # faiss crashes where vectors are added to a mapped index, whose file may be another model's by now: copy.
+            # faiss crashes when vectors are added to a mapped index, whose file may be a newer model's by now: copy.
             self._faiss, self._mapped = faiss.deserialize_index(faiss.serialize_index(self._faiss)), False
         self._extend(vectors)
         self.ids_ = np.concatenate([self.ids_, ids])
@@ -203,7 +203,7 @@ class Approximate(Index):
         self._set_active(self.active_ & ~np.isin(self.ids_, ids))
 
     def files(self) -> dict[str, Callable[[Path], None]]:
-        """The faiss index file."""
+        """Return the function that writes the faiss index file."""
         return {FILE: self._write}
 
     def _write(self, path: Path) -> None:
@@ -233,7 +233,7 @@ class Approximate(Index):
 
 
 def _train(kind: str, storage: str, vectors: Floats, seed: int, n_lists: int | None) -> Any:  # noqa: ANN401 - no types
-    """An empty index, trained on a sample of the vectors: centers of the lists, ranges of int8."""
+    """Build an empty index, trained on a sample of the vectors: centers of the lists, ranges of int8."""
     import faiss
 
     n_lists = max(1, min(len(vectors), n_lists or round(LISTS_FACTOR * len(vectors) ** 0.5)))
@@ -254,9 +254,9 @@ def _read_mapped(path: Path) -> Any:  # noqa: ANN401 - faiss has no types
     import faiss
 
     try:
-        # IO_FLAG_MMAP maps the lists of IVF alone, and for writing; this one maps both kinds, for reading.
+        # IO_FLAG_MMAP maps only the lists of IVF, and for writing; this flag maps both kinds, for reading.
         return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
-    except (RuntimeError, MemoryError) as error:  # the latter where it claims to be larger than memory
+    except (RuntimeError, MemoryError) as error:  # MemoryError if the file claims to be larger than memory
         raise ModelError(
             f"{path} must hold a faiss index, but cannot be read as one ({_last_line(error)}); "
             "copy the whole folder again, or train again"
@@ -271,7 +271,7 @@ def _unknown_number(n: int, number: int) -> ModelError:
 
 
 def _last_line(error: Exception) -> str:
-    """The message of faiss, without its source location."""
+    """Return the message of faiss, without its source location."""
     return str(error).strip().splitlines()[-1].rsplit("Error: ", 1)[-1]
 
 

@@ -29,13 +29,13 @@ class Index(Stateful):
         self.report = {"kind": kind, "storage": storage}
 
     def sizes(self) -> dict[str, int]:
-        """The length of a vector."""
+        """Return the length of a vector, by the name that constraints refer to."""
         return {"dimension": self.dimension}
 
     @property
     @abstractmethod
     def ids(self) -> Ints:
-        """The ids in the index, in no particular order. Shape (n,)."""
+        """Return the ids in the index, in no particular order. Shape (n,)."""
 
     @abstractmethod
     def _search(self, queries: Floats, k: int) -> TopK: ...
@@ -53,14 +53,14 @@ class Index(Stateful):
         return len(self.ids)
 
     def search(self, queries: npt.ArrayLike, k: int = 5) -> TopK:
-        """The k ids of largest score for each query (m, dimension), padded with -1 / -inf."""
+        """Return the k ids of largest score for each query (m, dimension), padded with -1 / -inf."""
         if k < 1:
             raise ParameterError(f"k must be at least 1, but is {k}; ask for k=1 or more")
         vectors = checked_vectors(queries, "queries", self.dimension)
         return self._search(vectors, k) if len(vectors) else TopK.empty(0, k)
 
     def vectors(self, ids: npt.ArrayLike) -> Floats:
-        """The vectors of some ids as the index stores them, which rounds most. Shape (len(ids), dimension)."""
+        """Return the vectors of some ids as the index stores them, mostly rounded. Shape (len(ids), dimension)."""
         wanted, known = checked_ids(ids), self.ids
         at = np.flatnonzero(np.isin(known, wanted))
         if len(at) < len(wanted):
@@ -70,7 +70,7 @@ class Index(Stateful):
         return self._vectors(at[np.searchsorted(known[at], wanted)])
 
     def among(self, allowed: Bools) -> Self | None:
-        """An index of the allowed ids alone, with the same scores; None where this kind cannot be copied in part."""
+        """Return an index of only the allowed ids, with the same scores; None if this kind cannot be copied in part."""
         return None
 
     def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> None:
@@ -92,7 +92,7 @@ class Index(Stateful):
 
 
 def checked_ids(ids: npt.ArrayLike, vectors: Floats | None = None) -> Ints:
-    """Label ids as int32, unique and not negative: -1 means no label. As many as vectors, where these are given."""
+    """Return label ids as int32 after checking that they are unique, not negative, and as many as the vectors."""
     given = np.asarray(ids)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise DataError(
@@ -113,8 +113,8 @@ def checked_ids(ids: npt.ArrayLike, vectors: Floats | None = None) -> Ints:
 
 
 def checked_vectors(vectors: npt.ArrayLike, name: str, dimension: int | None = None) -> Floats:
-    """Rows of finite float32; copied only where needed."""
-    with np.errstate(over="ignore"):  # too large for float32 is infinite, and rejected below
+    """Return rows of float32 after checking that they are finite; they are copied only if necessary."""
+    with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, and is rejected below
         rows = np.ascontiguousarray(vectors, dtype=np.float32)
     if rows.ndim != 2 or (dimension is not None and rows.shape[1] != dimension):
         expected = "two dimensions" if dimension is None else f"rows of {dimension} numbers"

@@ -5,16 +5,17 @@
 3. Up to ``MAX_INT8_SIZE`` numbers: exact in int8 if that reaches the recall target, else in int8+float32.
 4. Beyond, try quantized search, the cheapest bits and shortlist first, until its recall reaches the target; exact
    search in int8+float32 if it never does. Above ``MIN_LISTED_SIZE`` numbers the labels are in inverted lists, and a
-   query reads as many as it takes to miss half of what it may miss; or all of them, where that is most of them.
-5. Exact in float32 where none reaches the target.
+   query reads as many as it takes to miss half of what it may miss; all labels if that is most of them.
+5. Exact in float32 if no other index reaches the target.
 
-Nothing of this is timed, and faiss has no part in it, so the choice is the same on every machine. IVF and HNSW, of the
-extra ``ann``, are built on request: the effort is raised until the recall reaches the target.
+These steps time nothing and do not use faiss, so the choice is the same on every machine. IVF and HNSW, of the extra
+``ann``, are built on request: the effort is raised until the recall reaches the target.
 """
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -33,12 +34,12 @@ from labelspace.types import Floats, Ints, Progress, TopK
 KINDS = ("auto", "exact", "quantized", *approximate.KINDS)
 MAX_FLOAT32_SIZE = 100_000  # numbers (labels x dimensions) up to which exact search in float32 is fast
 MAX_INT8_SIZE = 8_000_000  # up to which exact search in int8 takes less than a millisecond
-MIN_LISTED_SIZE = 30_000_000  # from which to read all labels takes longer than to choose lists of them
-N_SAMPLED = 300  # queries that recall is measured on
+MIN_LISTED_SIZE = 30_000_000  # from this size, to read all labels takes longer than to choose among their lists
+N_SAMPLED = 300  # queries that recall is measured on; fewer are faster, and the recall less certain
 N_TIMED = 50  # queries that are timed one by one
-MAX_LISTS_DIVISOR = 4  # at most 1 in so many lists is read: beyond, exact search in int8 is faster
-MAX_GRAPH_EFFORT = 512
-SHORTLISTS = (64, 128, 256, 512, 1024)
+MAX_LISTS_DIVISOR = 4  # at most one list in four is read: beyond, exact search in int8 is faster
+MAX_GRAPH_EFFORT = 512  # candidates of HNSW; if these do not reach the target, another index is taken
+SHORTLISTS = (64, 128, 256, 512, 1024)  # labels to re-rank, the cheapest first
 RERANKING_COST = 800  # words of a quantized index that are read in the time in which one label is re-ranked
 
 Candidate = Callable[[], Index]
@@ -55,10 +56,10 @@ def choose(
     progress: Progress | None = None,
     more_queries: npt.ArrayLike | None = None,
 ) -> Index:
-    """An index of the vectors (n, d) whose recall@k is at least ``recall_target``; its ``report`` has the figures.
+    """Build an index of vectors (n, d) whose recall@k is at least ``recall_target``; its ``report`` has the figures.
 
-    Recall is measured on ``queries``; ``more_queries`` are others, which a quantized index is fitted to. ``kind`` other
-    than auto tries that kind alone.
+    Recall is measured on ``queries``; a quantized index is fitted to ``more_queries``, which differ from these. A
+    ``kind`` other than auto tries only that kind.
 
     >>> index = choose(np.eye(3), [0, 1, 2], queries=np.eye(3))
     >>> index.report["kind"], index.report["storage"], index.report["recall"]
@@ -86,115 +87,119 @@ def choose(
     truth = exact.search(sample, k)  # step 2
     if progress is not None:
         progress("exact search", len(sample), len(sample))
-    tried: list[dict[str, Any]] = []
+    trials = _Trials(rows, labels, sample, truth, recall_target, seed, progress)
     best: Index | None = None
     if kind == "quantized" or (kind == "auto" and rows.size > MAX_INT8_SIZE):  # step 4
-        best = _quantized(rows, labels, more_queries, sample, truth, recall_target, seed, tried, progress)
+        best = trials.quantized(more_queries)
     if best is None and kind != "quantized":
-        best = _first_of(kind, rows, labels, sample, truth, recall_target, seed, tried, progress)
+        best = trials.first(kind)
     if best is None:
         best = exact
         best.report["why"] = "no faster index reached the recall target"
-    others = [dict(report) for report in tried if report is not best.report]
+    others = [dict(report) for report in trials.reports if report is not best.report]
     best.report |= {"recall_at": k, "recall_target": recall_target, "tried": others}
     return best
 
 
-def _quantized(
-    vectors: Floats, ids: Ints, fitted_to: npt.ArrayLike | None, queries: Floats, truth: TopK, target: float, seed: int,
-    tried: list[dict[str, Any]], progress: Progress | None,
-) -> Index | None:  # fmt: skip
-    """The cheapest index that reaches the target, in lists where these are of use; None if none does."""
-    if not (ids[1:] > ids[:-1]).all():
-        order = np.argsort(ids)
-        vectors, ids = vectors[order], ids[order]
-    in_lists = (True, False) if vectors.size >= MIN_LISTED_SIZE else (False,)
-    for n_read in (1 if listed else None for listed in in_lists):  # how many are read is set below
-        first = Quantized(vectors, ids, min(STEPS), queries=fitted_to, seed=seed, n_read=n_read)
-        if progress is not None:
-            progress("building the index (quantized)", 1, len(STEPS))
-        if first.lists_ is None or _set_n_read(first, first.lists_, queries, truth, target):
-            found = _cheapest(first, vectors, queries, truth, target, tried, progress)
-            if found is not None:
-                return found
-    return None
+@dataclass
+class _Trials:
+    """Builds indexes of the same vectors, and measures their recall on the same queries."""
 
+    vectors: Floats
+    ids: Ints
+    queries: Floats
+    truth: TopK  # the exact results of the queries
+    target: float
+    seed: int
+    progress: Progress | None
+    reports: list[dict[str, Any]] = field(default_factory=list)  # of the indexes that were tried
 
-def _set_n_read(index: Quantized, lists: InvertedLists, queries: Floats, truth: TopK, target: float) -> bool:
-    """Read so many labels that lists miss half of what may be missed; False where these are most labels."""
-    by_id = np.argsort(index.ids_)
-    listed = truth.labels >= 0
-    rows = by_id[np.searchsorted(index.ids_[by_id], np.where(listed, truth.labels, index.ids_[0]))]
-    needed = np.sort(lists.rows_needed(queries, rows)[listed])
-    n_read = int(needed[math.ceil(len(needed) * (1 + target) / 2) - 1])
-    index.set_n_read(n_read)
-    return n_read <= MAX_READ_SHARE * len(index)
+    def quantized(self, fitted_to: npt.ArrayLike | None) -> Index | None:
+        """Return the cheapest quantized index that reaches the target, in lists if these help; None if none does."""
+        vectors, ids = self.vectors, self.ids
+        if not (ids[1:] > ids[:-1]).all():
+            order = np.argsort(ids)
+            vectors, ids = vectors[order], ids[order]
+        for in_lists in (True, False) if vectors.size >= MIN_LISTED_SIZE else (False,):
+            n_read = 1 if in_lists else None  # how many labels are read is set below
+            first = Quantized(vectors, ids, min(STEPS), queries=fitted_to, seed=self.seed, n_read=n_read)
+            self._tell_built(1)
+            if first.lists_ is None or self._set_n_read(first, first.lists_):
+                found = self._cheapest(first, vectors)
+                if found is not None:
+                    return found
+        return None
 
+    def _tell_built(self, n_indexes: int) -> None:
+        if self.progress is not None:
+            self.progress("building the index (quantized)", n_indexes, len(STEPS))
 
-def _cheapest(
-    first: Quantized, vectors: Floats, queries: Floats, truth: TopK, target: float, tried: list[dict[str, Any]],
-    progress: Progress | None,
-) -> Quantized | None:  # fmt: skip
-    """The cheapest bits and shortlist that reach the target, by the words that a query reads; None if none does."""
-    indexes = {first.bits: first}
-    words = (first.n_read or len(vectors)) * vectors.shape[1] // 64
-    pairs = [(bits, shortlist) for bits in STEPS for shortlist in SHORTLISTS]
-    for bits, shortlist in sorted(pairs, key=lambda pair: pair[0] * words + RERANKING_COST * pair[1]):
-        if bits not in indexes:
-            indexes[bits] = first.with_bits(bits, vectors)
-            if progress is not None:
-                progress("building the index (quantized)", len(indexes), len(STEPS))
-        index = indexes[bits]
-        index.set_shortlist(shortlist)
-        index.report["recall"] = round(recall(index.search(queries, truth.k), truth), 4)
-        if index.report["recall"] >= target:
-            return index
-        tried.append(dict(index.report))
-    return None
+    def _set_n_read(self, index: Quantized, lists: InvertedLists) -> bool:
+        """Read so many labels that lists miss half of what may be missed; return False if these are most labels."""
+        by_id = np.argsort(index.ids_)
+        labels = self.truth.labels
+        is_label = labels >= 0
+        rows = by_id[np.searchsorted(index.ids_[by_id], np.where(is_label, labels, index.ids_[0]))]
+        needed = np.sort(lists.rows_needed(self.queries, rows)[is_label])
+        n_read = int(needed[math.ceil(len(needed) * (1 + self.target) / 2) - 1])
+        index.set_n_read(n_read)
+        return n_read <= MAX_READ_SHARE * len(index)
 
+    def _cheapest(self, first: Quantized, vectors: Floats) -> Quantized | None:
+        """Return the cheapest bits and shortlist that reach the target, by the words that a query reads; or None."""
+        indexes = {first.bits: first}
+        words = (first.n_read or len(vectors)) * vectors.shape[1] // 64
+        pairs = [(bits, shortlist) for bits in STEPS for shortlist in SHORTLISTS]
+        for bits, shortlist in sorted(pairs, key=lambda pair: pair[0] * words + RERANKING_COST * pair[1]):
+            if bits not in indexes:
+                indexes[bits] = first.with_bits(bits, vectors)
+                self._tell_built(len(indexes))
+            index = indexes[bits]
+            index.set_shortlist(shortlist)
+            if self._reaches_target(index):
+                return index
+            self.reports.append(dict(index.report))
+        return None
 
-def _first_of(
-    kind: str, vectors: Floats, ids: Ints, queries: Floats, truth: TopK, target: float, seed: int,
-    tried: list[dict[str, Any]], progress: Progress | None,
-) -> Index | None:  # fmt: skip
-    """The first index that reaches the target; None if none does."""
-    for candidate in _candidates(kind, vectors, ids, seed, progress):
-        index = candidate()
-        tried.append(index.report)
-        if _reaches_recall(index, queries, truth, target):
+    def first(self, kind: str) -> Index | None:
+        """Return the first index of this kind that reaches the target; None if none does."""
+        for candidate in self._candidates(kind):
+            index = candidate()
+            self.reports.append(index.report)
             if isinstance(index, Approximate):
-                index.report["one_row_ms"] = one_row_ms(index, queries, truth.k)
-            return index
-    return None
+                if self._raise_effort(index):
+                    index.report["one_row_ms"] = one_row_ms(index, self.queries, self.truth.k)
+                    return index
+            elif self._reaches_target(index):
+                return index
+        return None
 
+    def _candidates(self, kind: str) -> Iterator[Candidate]:
+        """Yield the indexes to try, in this order; each is built when it is called."""
+        if kind in approximate.KINDS:
+            report = None if self.progress is None else partial(self.progress, f"building the index ({kind})")
+            yield partial(Approximate, self.vectors, self.ids, kind, seed=self.seed, progress=report)
+            return
+        if kind == "exact" or self.vectors.size <= MAX_INT8_SIZE:
+            yield partial(Exact, self.vectors, self.ids, "int8")
+        yield partial(Exact, self.vectors, self.ids, "int8+float32")
 
-def _candidates(kind: str, vectors: Floats, ids: Ints, seed: int, progress: Progress | None) -> Iterator[Candidate]:
-    """The indexes to try, in this order; each is built when it is called."""
-    if kind in approximate.KINDS:
-        report = None if progress is None else partial(progress, f"building the index ({kind})")
-        yield partial(Approximate, vectors, ids, kind, seed=seed, progress=report)
-        return
-    if kind == "exact" or vectors.size <= MAX_INT8_SIZE:
-        yield partial(Exact, vectors, ids, "int8")
-    yield partial(Exact, vectors, ids, "int8+float32")
-
-
-def _reaches_recall(index: Index, queries: Floats, truth: TopK, target: float) -> bool:
-    """Raise the effort until the recall reaches the target; False if it never does. Both go to the report."""
-    efforts: Sequence[int] = (0,)
-    if isinstance(index, Approximate):
-        efforts = _efforts(index.n_lists // MAX_LISTS_DIVISOR if index.kind == "ivf" else MAX_GRAPH_EFFORT)
-    for effort in efforts:
-        if isinstance(index, Approximate):
+    def _raise_effort(self, index: Approximate) -> bool:
+        """Raise the effort until the recall reaches the target; return False if it never does."""
+        for effort in _efforts(index.n_lists // MAX_LISTS_DIVISOR if index.kind == "ivf" else MAX_GRAPH_EFFORT):
             index.effort = effort
-        index.report["recall"] = round(recall(index.search(queries, truth.k), truth), 4)
-        if index.report["recall"] >= target:
-            return True
-    return False
+            if self._reaches_target(index):
+                return True
+        return False
+
+    def _reaches_target(self, index: Index) -> bool:
+        """Measure the recall, which goes to the report; return whether it reaches the target."""
+        index.report["recall"] = round(recall(index.search(self.queries, self.truth.k), self.truth), 4)
+        return bool(index.report["recall"] >= self.target)
 
 
 def _efforts(largest: int) -> list[int]:
-    """1, 2, 3, 4, 6, 8, 12, ... up to the largest.
+    """Return 1, 2, 3, 4, 6, 8, 12, ... up to the largest.
 
     >>> _efforts(10)
     [1, 2, 3, 4, 6, 8, 10]
@@ -204,7 +209,7 @@ def _efforts(largest: int) -> list[int]:
 
 
 def recall(topk: TopK, truth: TopK) -> float:
-    """The share of the true labels that are in ``topk``, over all rows.
+    """Return the share of the true labels that are in ``topk``, over all rows.
 
     >>> recall(TopK.from_scores([[3, 2, 1]], k=2), TopK.from_scores([[3, 1, 2]], k=2))
     0.5
@@ -215,8 +220,8 @@ def recall(topk: TopK, truth: TopK) -> float:
 
 
 def one_row_ms(index: Index, queries: Floats, k: int) -> float:
-    """Median time of single queries, in milliseconds."""
-    index.search(queries[:1], k)  # warm up
+    """Return the median time of single queries, in milliseconds."""
+    index.search(queries[:1], k)  # the first search may compile kernels and read pages
     times = []
     for row in range(min(N_TIMED, len(queries))):
         start = time.perf_counter()

@@ -18,8 +18,8 @@ from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
 STORAGES = ("float32", "int8", "int8+float32")
 QUERY_BLOCK = 32  # queries per task, which share a block of vectors in the cache
-SHORTLIST_FACTOR = 4  # candidates of int8+float32 per label to return
-MIN_SHORTLIST = 32
+SHORTLIST_FACTOR = 4  # candidates of int8+float32 per label to return; more are slower and miss fewer labels
+MIN_SHORTLIST = 32  # candidates, however few labels are to be returned
 
 
 class Exact(Index):
@@ -40,13 +40,15 @@ class Exact(Index):
 
     arrays_: Arrays = learned(
         arrays(
-            ids=ids("n", below=2**31), bytes=array("int8", "n", "dimension"), scales=array("float32", "n"),
+            ids=ids("n", below=2**31),
+            bytes=array("int8", "n", "dimension"),
+            scales=array("float32", "n"),
             vectors=array("float32", "n", "dimension"),
         )
-    )  # fmt: skip
+    )
 
     def check_state(self) -> None:
-        """The arrays are those of the storage, in the order of the ids."""
+        """Check that the arrays fit the storage and are in the order of the ids."""
         must(self.storage in STORAGES, f"a storage of {', '.join(STORAGES)}")
         wanted = {"ids"} | ({"bytes", "scales"} if "int8" in self.storage else set())
         wanted |= {"vectors"} if "float32" in self.storage else set()
@@ -70,7 +72,7 @@ class Exact(Index):
 
     @property
     def ids(self) -> Ints:
-        """The ids in the index. Shape (n,)."""
+        """Return the ids in the index. Shape (n,)."""
         return self.arrays_["ids"]
 
     def _search(self, queries: Floats, k: int) -> TopK:
@@ -102,9 +104,9 @@ class Exact(Index):
         return self.arrays_["bytes"][at] * self.arrays_["scales"][at, None]
 
     def among(self, allowed: Bools) -> Self:
-        """A copy without the ids that are not allowed; ``allowed`` has a boolean for each id up to the largest."""
+        """Return a copy of only the allowed ids; ``allowed`` has a boolean for each id up to the largest."""
         other = copy(self)
-        other._remove(self.ids[~allowed[self.ids]])  # makes new arrays, and leaves these
+        other._remove(self.ids[~allowed[self.ids]])  # makes new arrays, so that this index stays as it is
         return other
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
@@ -117,7 +119,7 @@ class Exact(Index):
 
 
 def _sorted_by_id(arrays: Arrays) -> Arrays:
-    """Rows sorted by id, so that a row is found by binary search; not copied if they already are."""
+    """Sort rows by id, so that a row is found by binary search; rows that are in order are not copied."""
     ids = arrays["ids"]
     if (ids[1:] > ids[:-1]).all():
         return arrays

@@ -1,4 +1,4 @@
-"""What a faiss file must satisfy before it is searched: faiss follows the numbers in it without looking again."""
+"""Checks of a faiss file before it is searched: faiss follows the numbers in a file without checking them."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Faiss = Any  # faiss has no types
 
 
 def check_faiss(index: Faiss, kind: str, storage: str, dimension: int, n: int) -> None:
-    """Refuse an index that is not of n vectors of this kind and storage, or whose links lead out of it."""
+    """Refuse an index unless it has n vectors of this kind and storage, and its links stay inside."""
     import faiss
 
     wanted = faiss.IndexIVF if kind == "ivf" else faiss.IndexHNSW
@@ -34,7 +34,7 @@ def check_faiss(index: Faiss, kind: str, storage: str, dimension: int, n: int) -
 
 
 def _index_class(kind: str, storage: str) -> type:
-    """The class of what we write: others that faiss reads have more to follow."""
+    """Return the class of what we write; other classes that faiss reads have more fields, which nothing checks."""
     import faiss
 
     if kind == "ivf":
@@ -45,14 +45,14 @@ def _index_class(kind: str, storage: str) -> type:
 
 
 def _is_flat(index: Faiss) -> bool:
-    """Whether vectors are stored as they are, one after the other; a file gives the second class."""
+    """Return whether vectors are stored unchanged, one after the other; a file gives the second class."""
     import faiss
 
     return type(index) in (faiss.IndexFlat, faiss.IndexFlatIP)
 
 
 def _check_lists(index: Faiss, dimension: int, n: int) -> None:
-    """The lists are in the file itself: faiss reads others from whatever file and place the file names."""
+    """Check that the lists are in the file itself: faiss would read lists from any other file that it names."""
     import faiss
 
     must(index.quantizer is not None and index.invlists is not None, "centers and lists")
@@ -66,7 +66,7 @@ def _check_lists(index: Faiss, dimension: int, n: int) -> None:
 
 
 def _check_codes(index: Faiss, storage: str, dimension: int) -> None:
-    """The vectors are stored as ``storage`` says."""
+    """Check that the vectors are stored as ``storage`` says."""
     import faiss
 
     bytes_each = {"float32": 4, "fp16": 2, "int8": 1}[storage]
@@ -81,7 +81,7 @@ def _check_codes(index: Faiss, storage: str, dimension: int) -> None:
 
 
 def _check_graph(hnsw: Faiss, n: int) -> None:
-    """Every link of the graph leads to a vector of at least that level."""
+    """Check that every link of the graph leads to a vector of at least the link's level."""
     levels, offsets, ends = (_array(v) for v in (hnsw.levels, hnsw.offsets, hnsw.cum_nneighbor_per_level))
     neighbors = _array(hnsw.neighbors)
     must(len(levels) == n and len(offsets) == n + 1, f"{n} nodes")
@@ -99,7 +99,7 @@ def _check_graph(hnsw: Faiss, n: int) -> None:
 
 
 def _array(vector: Faiss) -> npt.NDArray[Any]:
-    """The numbers of a vector of faiss, not copied."""
+    """Return the numbers of a vector of faiss, not copied."""
     import faiss
 
     array: npt.NDArray[Any] = faiss.rev_swig_ptr(vector.data(), vector.size())

@@ -1,4 +1,4 @@
-"""Inverted lists: vectors in groups, so that a search reads some of the groups (IVF).
+"""Inverted lists: vectors in groups, so that a search reads only some of the groups (IVF).
 
 For vectors v with mean c and queries q with second moments C = E[q q']:
 
@@ -21,21 +21,21 @@ from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Doubles, Floats, Ints, Longs
 
-POWER = 3 / 8  # of the queries' second moments (step 1)
-LISTS = 4  # times the square root of the number of vectors
-TRAINED_ON = 32  # vectors per list that k-means sees
+POWER = 3 / 8  # of the queries' second moments (step 1): the module's docstring says what other powers do
+LISTS = 4  # times the square root of the number of vectors; with more, lists are finer, and to choose them takes longer
+TRAINED_ON = 32  # vectors per list that k-means sees; more take longer to build, and place the centers better
 LIST_BLOCK = 64  # lists per task
 
 
 class InvertedLists(NamedTuple):
-    """InvertedLists of n vectors, which lie side by side in a table."""
+    """Inverted lists of n vectors; the vectors of a list are consecutive rows of a table."""
 
     means: Annotated[Floats, array("float32", "dimension", "n_lists")]
     starts: Annotated[Longs, offsets("n_lists", into="n")]  # list i has the rows starts[i] to starts[i + 1]
 
     @classmethod
     def build(cls, vectors: Floats, queries: Floats, seed: int, power: float = POWER) -> tuple[Self, Ints]:
-        """InvertedLists, and the list of each vector; ``power`` is that of the queries' second moments."""
+        """Build lists, and return the list of each vector; ``power`` is applied to the queries' second moments."""
         n_lists = min(len(vectors), round(LISTS * len(vectors) ** 0.5))
         sample = np.sort(np.random.default_rng(seed).permutation(len(vectors))[: TRAINED_ON * n_lists])
         center = vectors[sample].mean(axis=0, dtype=np.float32)
@@ -58,7 +58,7 @@ class InvertedLists(NamedTuple):
         return cls(list_means(vectors, order, starts), starts), list_of
 
     def nearest(self, vectors: Floats) -> Ints:
-        """The list that each new vector goes to: that of the nearest mean."""
+        """Return the list that each new vector goes to: the list with the nearest mean."""
         list_of, squares = np.empty(len(vectors), np.int32), np.square(self.means).sum(axis=0)
 
         def assign(start: int, stop: int) -> None:
@@ -68,30 +68,30 @@ class InvertedLists(NamedTuple):
         return list_of
 
     def list_of(self) -> Ints:
-        """The list of each row. Shape (n,)."""
+        """Return the list of each row. Shape (n,)."""
         return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
 
     def regrouped(self, list_of: Ints) -> Self:
-        """These lists with other rows."""
+        """Return these lists with other rows, given the list of each."""
         sizes = np.bincount(list_of, minlength=self.means.shape[1])
         return self._replace(starts=np.concatenate([[0], np.cumsum(sizes)]))
 
     def scores(self, queries: Floats) -> Floats:
-        """Q'm of each query and list, each row by itself. Shape (m, n_lists)."""
+        """Return q'm of each query q and list, each row computed by itself. Shape (m, n_lists)."""
         n_lists = self.means.shape[1]
         out = np.empty((len(queries), n_lists), np.float32)
         dense_forward(queries, self.means, np.zeros(n_lists, np.float32), out)
         return out
 
     def to_read(self, queries: Floats, n_rows: int) -> Ints:
-        """The lists in which each query reads, so many that they have ``n_rows`` rows, ascending; the first -1 ends."""
+        """Return the lists that each query reads, ascending, until they have ``n_rows`` rows; -1 after the last."""
         scores = self.scores(queries)
         out = np.empty(scores.shape, np.int32)
         choose_lists(scores, self.starts, n_rows, out)
         return out
 
     def rows_needed(self, queries: Floats, rows: Longs) -> Longs:
-        """How many rows a query must read to have read each of the ``rows`` (m, k) that it is asked for."""
+        """Return how many rows a query must read to have read each of its ``rows`` (m, k)."""
         order = np.argsort(-self.scores(queries), axis=1, kind="stable")
         read = np.cumsum(np.diff(self.starts)[order], axis=1)
         rank = np.empty_like(order)
@@ -101,7 +101,7 @@ class InvertedLists(NamedTuple):
 
 
 def list_means(vectors: Floats, order: Longs, starts: Longs) -> Floats:
-    """The mean of the vectors of each list, 0 where it has none. Shape (dimension, n_lists)."""
+    """Return the mean of the vectors of each list, 0 for an empty list. Shape (dimension, n_lists)."""
     means = np.zeros((vectors.shape[1], len(starts) - 1), np.float32)
 
     def add(first: int, last: int) -> None:
@@ -118,7 +118,10 @@ ITERATIONS = 4
 
 
 def spherical_kmeans(rows: Floats, n_centers: int) -> Floats:
-    """Centers of length 1, from the first rows on; a center without rows stays where it is."""
+    """Find centers of length 1, starting at the first rows; a center without rows stays where it is.
+
+    The products of matrices use BLAS, within its own limit of threads: set that to 1 for sums in one order.
+    """
     centers = rows[:n_centers] / row_norms(rows[:n_centers])[:, None]
     everything = np.arange(len(rows), dtype=np.int32)
     for _ in range(ITERATIONS):
@@ -130,7 +133,7 @@ def spherical_kmeans(rows: Floats, n_centers: int) -> Floats:
 
 
 def nearest_centers(table: Floats, rows: Ints, centers: Floats, n_nearest: int) -> Ints:
-    """The centers of largest inner product with each of these rows. Shape (len(rows), n_nearest)."""
+    """Return the centers of largest inner product with each of these rows. Shape (len(rows), n_nearest)."""
     nearest = np.empty((len(rows), n_nearest), np.int32)
 
     def find(start: int, stop: int) -> None:
@@ -141,7 +144,7 @@ def nearest_centers(table: Floats, rows: Ints, centers: Floats, n_nearest: int) 
 
 
 def largest(scores: Floats, k: int) -> Longs:
-    """The columns of the k largest scores of each row, in no order; all columns where they are fewer."""
+    """Return the columns of the k largest scores of each row, in no order; all columns if they are fewer."""
     n = scores.shape[1]
     columns: Longs
     if k == 1:
@@ -152,7 +155,7 @@ def largest(scores: Floats, k: int) -> Longs:
 
 
 def grouped(group_of: Ints, n_groups: int) -> tuple[Longs, Longs]:
-    """Positions 0, 1, ... by their groups, and where each group starts (and the last ends).
+    """Sort positions 0, 1, ... by their groups, and return where each group starts (and the last ends).
 
     >>> [part.tolist() for part in grouped(np.array([1, 0, 1], np.int32), 3)]
     [[1, 0, 2], [0, 1, 3, 3]]
@@ -161,22 +164,22 @@ def grouped(group_of: Ints, n_groups: int) -> tuple[Longs, Longs]:
     return order, np.searchsorted(group_of[order], np.arange(n_groups + 1))
 
 
-RIDGE = 0.1  # added to the second moments of queries, relative to their mean
+RIDGE = 0.1  # added to the second moments of queries, relative to their mean; more trusts the sample of queries less
 
 
 def second_moments(rows: Floats) -> Doubles:
-    """E[v v'] of rows v."""
+    """Return E[v v'] of rows v."""
     moments: Doubles = (rows.T @ rows).astype(np.float64) / len(rows)
     return moments
 
 
 def moment_basis(queries: Floats) -> tuple[Doubles, Doubles]:
-    """The eigenvalues and eigenvectors of E[q q'], with a ridge: what queries do not use must not become 0."""
+    """Return eigenvalues and eigenvectors of E[q q'], with a ridge: directions without queries must not become 0."""
     values, basis = np.linalg.eigh(second_moments(queries))
     return np.maximum(values, 0) + max(RIDGE * float(values.mean()), 1e-12), basis
 
 
 def moment_power(queries: Floats, power: float) -> Floats:
-    """E[q q']^power, up to a rotation."""
+    """Return E[q q']^power, up to a rotation."""
     values, basis = moment_basis(queries)
     return np.asarray(basis * values**power, np.float32)

@@ -3,12 +3,12 @@
 d(x, y) = arcosh(1 + 2|x-y|^2 / ((1-|x|^2)(1-|y|^2))). Where points are few, all distances are computed, and the result
 is that of brute force in float64, up to the boundary.
 
-Where they are many, distances are estimated from 4 bits per number, rounded as in ``Quantized``, and those of a
-shortlist are computed. The points lie in inverted lists (``points.py``), of which a query reads those that promise
-most. The share of the points to read, and the length of the shortlist, are what it takes to find the neighbors of a
-sample of queries; where that share would be above a half, all points are read.
+Where points are many, distances are estimated from 4 bits per number, rounded as in ``Quantized``, and only the
+distances of a shortlist are computed. The points lie in inverted lists (``points.py``), and a query reads the most
+promising lists. The share of the points to read, and the length of the shortlist, are what it takes to find the
+neighbors of a sample of queries; if that share would be above a half, all points are read.
 
-Or, as in Gerald and Baskiotis (2019, section 2.6), the points of a few clusters are searched:
+With ``clusters``, the points of a few clusters are searched, as in Gerald and Baskiotis (2019, section 2.6):
 
 1. ``clusters`` points drawn at random are the centers, by default one per 3000 points.
 2. A point belongs to the cluster of its nearest center; the points of a cluster are stored together.
@@ -62,13 +62,13 @@ from labelspace.types import Doubles, Floats, Ints, Longs, TopK
 
 CLUSTER_SIZE = 3000  # points per center, as in the paper
 QUERY_BLOCK = 32  # queries per task, which share a block of points in the cache
-N_SAMPLED = 200  # queries that recall is measured on
-RECALL_AT = 10  # of clusters
+N_SAMPLED = 200  # queries that recall is measured on; fewer are faster, and the recall less certain
+RECALL_AT = 10  # neighbors that the recall of a search in clusters is about
 MAX_EXACT_SIZE = 2_500_000  # numbers (points x dimensions) up to which all distances are computed in half a millisecond
-SHORTLISTS = (2, 4, 8, 16)  # candidates per neighbor that is asked for
-SHORTLIST_RECALL_AT = 100  # more than are asked for, as a rule; the first of them are found more often
-MIN_NEIGHBORS = 32  # fewer that are asked for count as so many
-MAX_SHORTLIST_SHARE = 1 / 16  # of all points: beyond, to compute all distances is as fast
+SHORTLISTS = (2, 4, 8, 16)  # candidates per requested neighbor, the fastest first
+SHORTLIST_RECALL_AT = 100  # more neighbors than are usually requested; the first of them are found more often
+MIN_NEIGHBORS = 32  # a request for fewer neighbors counts as one for 32, so that its shortlist is long enough
+MAX_SHORTLIST_SHARE = 1 / 16  # of all points: with longer shortlists, to compute all distances is as fast
 
 
 class PointIndex(Index):
@@ -78,7 +78,7 @@ class PointIndex(Index):
     neighbors of a sample of ``queries`` (m, d) that must be found where points are many, or None for an exact search
     whatever their number; without ``queries``, some of the points stand for them. ``clusters`` is None, a number or
     "auto"; ``report`` then has the recall of ten neighbors, and the share of all points that a query is compared with.
-    An index that is exact when it is made stays so, however many are added.
+    An index that is exact when it is built stays exact, however many points are added.
 
     >>> index = PointIndex([[0.0, 0.0], [0.5, 0.0], [0.999, 0.0]], ids=[10, 20, 30])
     >>> topk = index.search([[0.7, 0.0]], k=2)
@@ -93,9 +93,9 @@ class PointIndex(Index):
     seed: int = learned(plain(integer(0)))
     max_probes: int | None = learned(plain(optional(integer(1))))
     points_: Points = learned(part(Points, n="n", dimension="dimension"))
-    centers_: Points = learned(part(Points, n="n_centers", dimension="dimension"))  # empty where all are searched
+    centers_: Points = learned(part(Points, n="n_centers", dimension="dimension"))  # empty if all points are searched
     starts_: Longs = learned(offsets("n_clusters", into="n"))  # row offsets of the clusters
-    shortlist: int | None = learned(plain(optional(integer(1))), default=None)  # None where there are no codes
+    shortlist: int | None = learned(plain(optional(integer(1))), default=None)  # None without codes
     codes_: PointCodes | None = learned(part(PointCodes, optional=True, n="n", dimension="dimension"), default=None)
     share_read: float | None = learned(plain(optional(real(above=0, at_most=1))), default=None)  # None without lists
     lists_: InvertedLists | None = learned(
@@ -103,7 +103,7 @@ class PointIndex(Index):
     )
 
     def check_state(self) -> None:
-        """The points come in whole blocks, cluster by cluster."""
+        """Check that the points come in whole blocks, cluster by cluster, and that codes and lists fit them."""
         for points in (self.points_, self.centers_):
             must(len(points.blocks) == -(-len(points.ids) // BLOCK_SIZE), f"blocks of {BLOCK_SIZE} points")
         must((self.centers_.ids == np.arange(self.n_clusters)).all(), "centers that are numbered")
@@ -143,8 +143,8 @@ class PointIndex(Index):
         super().__init__("ball", "float32", rows.shape[1])
         self.geometry, self.clusters, self.seed, self.max_probes = geometry, clusters, seed, probes
         point_weights(rows, geometry, "points")  # checks the norms; the error names the caller's row
-        asked = checked_vectors(rows[:0] if queries is None else queries, "queries", rows.shape[1])
-        point_weights(asked, geometry, "queries")
+        given = checked_vectors(rows[:0] if queries is None else queries, "queries", rows.shape[1])
+        point_weights(given, geometry, "queries")
         self.centers_ = self._to_points(rows[:0], new[:0])
         self.codes_ = self.shortlist = self.lists_ = self.share_read = None
         self._build(rows, new)
@@ -152,26 +152,26 @@ class PointIndex(Index):
         if self.n_clusters:
             self._report_recall()
         elif recall_target is not None and rows.size > MAX_EXACT_SIZE:
-            self._choose_search(recall_target, asked)
+            self._choose_search(recall_target, given)
 
     @property
     def ids(self) -> Ints:
-        """The ids in the index. Shape (n,)."""
+        """Return the ids in the index. Shape (n,)."""
         return self.points_.ids
 
     @property
     def points(self) -> Floats:
-        """The points, in the order of ``ids``. Shape (n, dimension)."""
+        """Return the points, in the order of ``ids``. Shape (n, dimension)."""
         return from_blocks(self.points_.blocks, len(self))
 
     @property
     def n_clusters(self) -> int:
-        """Number of clusters; 0 where all points are searched."""
+        """Return the number of clusters; 0 if all points are searched."""
         return len(self.centers_.ids)
 
     @property
     def probes(self) -> int:
-        """Number of clusters that a query searches."""
+        """Return the number of clusters that a query searches."""
         return min(self.n_clusters, self.max_probes or math.ceil(self.n_clusters**0.5))
 
     def _build(self, rows: Floats, ids: Ints, list_of: Ints | None = None) -> None:
@@ -205,7 +205,7 @@ class PointIndex(Index):
         return to_points(rows, ids, self.geometry)
 
     def _nearest(self, queries: Floats, points: Points, k: int, clusters: Ints | None = None) -> tuple[Ints, Doubles]:
-        """Ids and negative keys a|x-y|^2 of the k nearest points, within the given clusters if any."""
+        """Return ids and negative keys a|x-y|^2 of the k nearest points, within the given clusters if any."""
         labels, scores = empty_results(len(queries), k)
 
         def search_block(start: int, stop: int) -> None:
@@ -229,7 +229,7 @@ class PointIndex(Index):
         return TopK(labels, -distances(-scores, weights[:, None], self.geometry).astype(np.float32))
 
     def _nearest_by_codes(self, queries: Floats, codes: PointCodes, k: int, size: int) -> tuple[Ints, Doubles]:
-        """``_nearest`` among the ``size`` points of smallest estimated key, of those that are read."""
+        """Return what ``_nearest`` does, among the ``size`` points of smallest estimated key that are read."""
         labels, scores = empty_results(len(queries), k)
         zeros, n_read = np.zeros(codes.query_map.shape[1], np.float32), self._n_read(k, size)
         lists = self.lists_ if n_read <= MAX_READ_SHARE * len(self) else None
@@ -249,12 +249,12 @@ class PointIndex(Index):
         return labels, scores
 
     def _n_read(self, k: int, size: int) -> int:
-        """How many points a query reads from lists, for k neighbors by a shortlist of this size."""
-        share = (self.share_read or 0.0) * max(1.0, k / SHORTLIST_RECALL_AT)  # more than for as many as were measured
+        """Return how many points a query reads from lists, for k neighbors by a shortlist of this size."""
+        share = (self.share_read or 0.0) * max(1.0, k / SHORTLIST_RECALL_AT)  # grows with k beyond what was measured
         return max(math.ceil(share * len(self)), MIN_READ * size)
 
     def _nearest_clusters(self, queries: Floats) -> Ints:
-        """The clusters that each query searches, the nearest first. Shape (m, probes)."""
+        """Return the clusters that each query searches, the nearest first. Shape (m, probes)."""
         return self._nearest(queries, self.centers_, self.probes)[0]
 
     def _vectors(self, at: Longs) -> Floats:
@@ -274,7 +274,7 @@ class PointIndex(Index):
         self._build(self.points[keep], self.ids[keep], None if self.lists_ is None else self.lists_.list_of()[keep])
 
     def _sample(self, k: int, queries: Floats | None = None) -> tuple[Floats, TopK]:
-        """Some queries and their k nearest neighbors; or some points with k and themselves, with -1 for themselves."""
+        """Return some queries and their k nearest neighbors; without queries, some points, with -1 for themselves."""
         n, stand_in = (len(self), True) if queries is None or not len(queries) else (len(queries), False)
         sample = np.sort(np.random.default_rng(self.seed).permutation(n)[:N_SAMPLED])
         rows = self._vectors(sample) if queries is None or stand_in else queries[sample]
@@ -283,17 +283,20 @@ class PointIndex(Index):
         return rows, TopK(np.where(labels == own[:, None], -1, labels), scores.astype(np.float32))
 
     def _report_recall(self) -> None:
-        """Recall of the nearest neighbors of a sample of points, and the share of all points it is compared with."""
+        """Report the recall of a sample of points' nearest neighbors, and the share of all points that are read."""
         rows, truth = self._sample(RECALL_AT)
         topk = self.search(rows, RECALL_AT + 1)
         share_read = np.diff(self.starts_)[self._nearest_clusters(rows)].sum(axis=1).mean() / len(self)
         self.report |= {
-            "clusters": self.n_clusters, "probes": self.probes, "recall": round(recall(topk, truth), 4),
-            "recall_at": RECALL_AT, "share_read": round(float(share_read), 4),
-        }  # fmt: skip
+            "clusters": self.n_clusters,
+            "probes": self.probes,
+            "recall": round(recall(topk, truth), 4),
+            "recall_at": RECALL_AT,
+            "share_read": round(float(share_read), 4),
+        }
 
     def _choose_search(self, recall_target: float, queries: Floats) -> None:
-        """Read some lists where that reaches the target, else all codes; where neither does, the search is exact."""
+        """Read some lists if that reaches the target, else all codes; if neither does, the search is exact."""
         rows, truth = self._sample(SHORTLIST_RECALL_AT, queries)
         self.report |= {"recall_at": SHORTLIST_RECALL_AT, "recall_target": recall_target}
         if self._choose_lists(rows, truth, recall_target, queries) and self._choose_shortlist(
@@ -308,19 +311,19 @@ class PointIndex(Index):
             self.report |= {"recall": 1.0, "why": "no shortlist reached the recall target"}
 
     def _choose_lists(self, rows: Floats, truth: TopK, recall_target: float, queries: Floats) -> bool:
-        """Sort the points by list, if a query must read at most half of them; the shortlist may miss as many again."""
+        """Sort points by list, if a query must read at most half of them; lists may miss half of what may be missed."""
         points = self.points
         if not can_be_listed(points):
             return False
-        asked = queries if len(queries) else points[::SELF_QUERIES]
-        self.lists_, list_of = build_point_lists(points, asked, self.geometry, self.seed)
+        given = queries if len(queries) else points[::SELF_QUERIES]
+        self.lists_, list_of = build_point_lists(points, given, self.geometry, self.seed)
         self._build(points, self.ids, list_of)
         coverage = (1 + recall_target) / 2
         self.share_read = share_to_read(self.lists_, rows, self.ids, truth, coverage, self.geometry)
         return self.share_read <= MAX_READ_SHARE
 
     def _choose_shortlist(self, rows: Floats, truth: TopK, recall_target: float) -> bool:
-        """Take the shortest shortlist that reaches the target, if one does."""
+        """Take the shortest shortlist that reaches the target; return whether one does."""
         codes = encode_points(self.points_, self.seed)
         for shortlist in SHORTLISTS:
             labels, keys = self._nearest_by_codes(rows, codes, truth.k, shortlist * truth.k)

@@ -36,12 +36,12 @@ from labelspace.kernels.normalize import row_norms
 from labelspace.types import Doubles, Floats, Ints, TopK
 
 GEOMETRIES = ("poincare", "euclidean")
-MIN_GAP = 2.0**-52  # between |y|^2 and 1: below, the norm is 1 in float64
+MIN_GAP = 2.0**-52  # between |y|^2 and 1: with a smaller gap the norm is 1 in float64
 MAX_NORM = 1e18  # whose square fits float32
 
 
 def point_weights(rows: Floats, geometry: str, name: str) -> Doubles:
-    """The weight a = 1/(1-|y|^2) of each row, or 1 in Euclidean space; a norm out of range is an error."""
+    """Return the weight a = 1/(1-|y|^2) of each row, or 1 in Euclidean space; refuse a norm that is out of range."""
     if geometry == "euclidean":
         norms = np.sqrt(squared_row_norms(rows))
         if len(rows) and norms.max() > MAX_NORM:
@@ -59,12 +59,12 @@ def point_weights(rows: Floats, geometry: str, name: str) -> Doubles:
 
 
 def to_points(rows: Floats, ids: Ints, geometry: str) -> Points:
-    """The rows as the kernels of ``hyperbolic_search`` read them."""
+    """Arrange rows as the kernels of ``hyperbolic_search`` read them."""
     return Points(to_blocks(rows), squared_row_norms(rows), point_weights(rows, geometry, "points"), ids)
 
 
 def distances(keys: Doubles, weights: Doubles, geometry: str) -> Doubles:
-    """The distances of keys a|x-y|^2, given the weights of the queries."""
+    """Return the distances of keys a|x-y|^2, given the weights of the queries."""
     if geometry == "euclidean":
         return np.sqrt(keys)
     excess = 2 * weights * keys  # arcosh(1 + excess), without the rounding error of adding 1
@@ -72,13 +72,13 @@ def distances(keys: Doubles, weights: Doubles, geometry: str) -> Doubles:
 
 
 def extended_points(rows: Floats, geometry: str) -> Floats:
-    """(a|y|^2, a y) of each point: its key is |x|^2 minus the product with ``extended_queries``. Shape (n, d + 1)."""
+    """Return (a|y|^2, a y) of each point; its key is |x|^2 minus the product with an extended query. (n, d + 1)."""
     weights = point_weights(rows, geometry, "points")[:, None]
     return np.hstack([weights * squared_row_norms(rows)[:, None], weights * rows]).astype(np.float32)
 
 
 def extended_queries(rows: Floats, geometry: str) -> Floats:
-    """(-(1 + |x|^2), 2x) of each query, or (-1, 2x) in Euclidean space. Shape (m, d + 1).
+    """Return (-(1 + |x|^2), 2x) of each query, or (-1, 2x) in Euclidean space. Shape (m, d + 1).
 
     >>> x, y = np.array([[0.1, 0.2]], np.float32), np.array([[0.5, 0.5]], np.float32)
     >>> key = (x**2).sum() - (extended_queries(x, "poincare") @ extended_points(y, "poincare").T).item()
@@ -90,24 +90,28 @@ def extended_queries(rows: Floats, geometry: str) -> Floats:
 
 
 def encode_points(points: Points, seed: int) -> PointCodes:
-    """The codes of one or more points, with the maps and levels of ``Quantized``."""
+    """Return the codes of one or more points in few bits, with the maps and levels of ``Quantized``."""
     rows, a = from_blocks(points.blocks, len(points.ids)), points.weights
     scale = max(float(rows.max()), -float(rows.min())) or 1.0  # second moments of large numbers would overflow
     coded = Quantized(rows / np.float32(scale), np.arange(len(rows)), CODE_BITS, seed=seed)
     slopes, offsets = 2 * a * scale * coded.scales_, a * points.squares
     return PointCodes(
-        coded.planes_, slopes.astype(np.float32), a.astype(np.float32), offsets.astype(np.float32),
-        coded.center_ * np.float32(scale), coded.query_map_,
-    )  # fmt: skip
+        coded.planes_,
+        slopes.astype(np.float32),
+        a.astype(np.float32),
+        offsets.astype(np.float32),
+        coded.center_ * np.float32(scale),
+        coded.query_map_,
+    )
 
 
-POWER = 1 / 4  # of the second moments of the extended queries
+POWER = 1 / 4  # of the second moments of the extended queries: the table above says what 3/8 costs
 MAX_LISTED = 1e6  # largest coordinate: the squares of squares of larger ones do not fit float32 in k-means
 MAX_CENTER_NORM = 1 - 1e-6  # in the ball: the mean of points near the boundary is rounded, and must stay inside
 
 
 def build_point_lists(rows: Floats, queries: Floats, geometry: str, seed: int) -> tuple[InvertedLists, Ints]:
-    """InvertedLists, none of them empty, and the list of each point."""
+    """Build lists, none of them empty, and return the list of each point."""
     _, groups = InvertedLists.build(extended_points(rows, geometry), extended_queries(queries, geometry), seed, POWER)
     filled, inverse = np.unique(groups, return_inverse=True)  # an empty one would be at the origin, near everything
     list_of = inverse.astype(np.int32)
@@ -119,19 +123,19 @@ def build_point_lists(rows: Floats, queries: Floats, geometry: str, seed: int) -
 
 
 def lists_of_new(lists: InvertedLists, rows: Floats, geometry: str) -> Ints:
-    """The list that each new point goes to: that of the nearest extended center."""
+    """Return the list that each new point goes to: the list with the nearest extended center."""
     return lists.nearest(extended_points(rows, geometry))
 
 
 def can_be_listed(rows: Floats) -> bool:
-    """Whether no coordinate is too large for lists."""
+    """Return whether no coordinate is too large for lists."""
     return max(float(rows.max(initial=0)), -float(rows.min(initial=0))) <= MAX_LISTED
 
 
 def share_to_read(
     lists: InvertedLists, queries: Floats, ids: Ints, truth: TopK, coverage: float, geometry: str
 ) -> float:
-    """The share of the rows that a query reads to have read this share of its neighbors; ``ids`` are those of rows."""
+    """Return the share of rows that a query reads to find this ``coverage`` of neighbors; ``ids`` are of the rows."""
     by_id = np.argsort(ids)
     rows = by_id[np.searchsorted(ids[by_id], np.maximum(truth.labels, ids[by_id[0]]))]
     needed = lists.rows_needed(extended_queries(queries, geometry), rows)[truth.labels >= 0]

@@ -7,8 +7,8 @@ For label vectors v with mean c and queries q with second moments C = E[q q']:
    with B orthonormal. An error of x then costs the same in every direction. Without queries, C = I.
 3. Where x must be shorter than v, B spans the first right singular vectors of the centered labels times C^1/2: the
    least squared error over the queries. B ends with a random rotation, after which all numbers of x are alike.
-4. Round every x / rms(x) to 2^bits levels l. The score is estimated by y'l |x|^2 / x'l, whose error is not biased in
-   the direction of x.
+4. Round every x / rms(x) to 2^bits levels l. Estimate the score by y'l |x|^2 / x'l, whose error is not biased in the
+   direction of x.
 5. Round y to 5 bits, and compute y'l of all labels by counting bits (``kernels/bit_planes.py``).
 
 6. With ``n_read``, compute steps 4 and 5 for some labels only: the labels lie in inverted lists
@@ -47,24 +47,24 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.types import Bools, Doubles, Floats, Ints, Longs, TopK
 
 STEPS = {1: 1.596, 2: 0.9957, 4: 0.3352}  # bits -> distance of levels of least squared error, for Gaussian numbers
-SHORTLIST = 256
-MAX_SHORTLIST = 4096
-SHORTLIST_FACTOR = 8  # at least so many candidates per label to return
+SHORTLIST = 256  # labels that are re-ranked; more are more accurate and slower
+MAX_SHORTLIST = 4096  # of a saved index: more would take too much memory per query
+SHORTLIST_FACTOR = 8  # candidates per label to return, at least
 QUERY_BLOCK = 32  # queries per task, which share a block of vectors in the cache
-MAX_CANDIDATES = 200_000  # of all queries of a task: what they take in memory
+MAX_CANDIDATES = 200_000  # of all queries of a task, which bounds memory
 ROW_BLOCK = 4096  # vectors encoded at a time: no float32 copy of the full table
-MOMENT_ROWS = 100_000  # vectors that the second moments are taken from
-SELF_QUERIES = 100  # one vector in so many stands for queries, where none are given
+MOMENT_ROWS = 100_000  # vectors that the second moments are taken from; more change them little and take longer
+SELF_QUERIES = 100  # without queries, every hundredth vector stands for one
 MIN_READ = 4  # labels that are read per candidate of the shortlist, at least
-MAX_READ_SHARE = 1 / 2  # of all labels: beyond, all are read, which is as fast
-DROPPED = 8  # dimensions beyond a multiple of 64 that are rather dropped than padded
+MAX_READ_SHARE = 1 / 2  # of all labels: rather than more, all are read, which is as fast
+DROPPED = 8  # up to this number of dimensions beyond a multiple of 64 are dropped, more are padded to the next
 
 
 class Quantized(Index):
-    """All products in few bits, and those of a shortlist in 16; results do not depend on the batch or the threads.
+    """All products in few bits, those of a shortlist in 16 bits; results do not depend on the batch or the threads.
 
-    ``queries`` (m, d), some hundreds or thousands, are examples of what will be asked. ``n_read`` is how many labels a
-    query reads, from lists; None is all of them, without lists.
+    ``queries`` (m, d), some hundreds or thousands, are examples of later queries. ``n_read`` is how many labels a query
+    reads, from lists; None reads all labels, without lists.
 
     >>> rng = np.random.default_rng(0)
     >>> vectors = rng.standard_normal((500, 32))
@@ -77,7 +77,7 @@ class Quantized(Index):
 
     bits: int = learned(plain(integer(1, at_most=max(STEPS))))
     shortlist: int = learned(plain(integer(1, at_most=MAX_SHORTLIST)))
-    n_read: int | None = learned(plain(optional(integer(1))), default=None)  # None where there are no lists
+    n_read: int | None = learned(plain(optional(integer(1))), default=None)  # None without lists
     ids_: Ints = learned(ids("n", below=2**31))  # sorted, in each list
     planes_: Words = learned(array("uint64", "n_blocks", "n_words", BLOCK))  # the levels of x
     scales_: Floats = learned(array("float32", "n"))  # |x|^2 / x'l
@@ -105,21 +105,21 @@ class Quantized(Index):
         rows = checked_vectors(vectors, "vectors")
         if not rows.size:
             raise DataError(f"a quantized index must have vectors, but they have shape {rows.shape}; use Exact")
-        asked = None if queries is None else checked_vectors(queries, "queries", rows.shape[1])
+        given = None if queries is None else checked_vectors(queries, "queries", rows.shape[1])
         super().__init__("quantized", f"{bits}bit+int16", rows.shape[1])
         self.bits = bits
         self.set_shortlist(shortlist)
-        self.center_, self.label_map_, self.query_map_ = _maps(rows, asked, seed)
+        self.center_, self.label_map_, self.query_map_ = _maps(rows, given, seed)
         new = checked_ids(ids, rows)
         self.lists_, self.n_read, list_of = None, None, np.zeros(len(new), np.int32)
         if n_read is not None:
-            self.lists_, list_of = InvertedLists.build(rows, rows[::SELF_QUERIES] if asked is None else asked, seed)
+            self.lists_, list_of = InvertedLists.build(rows, rows[::SELF_QUERIES] if given is None else given, seed)
             self.set_n_read(n_read)
         order = np.lexsort([new, list_of])
         self._set(new[order], *self._encode(rows, order))
 
     def with_bits(self, bits: int, vectors: Floats) -> Self:
-        """The same index with another number of bits; ``vectors`` are those of its ids in ascending order."""
+        """Return this index with another number of bits; ``vectors`` belong to its ids in ascending order."""
         other = copy(self)
         other.bits, other.storage = bits, f"{bits}bit+int16"
         other.report = self.report | {"storage": other.storage}
@@ -140,11 +140,11 @@ class Quantized(Index):
 
     @property
     def ids(self) -> Ints:
-        """The ids in the index. Shape (n,)."""
+        """Return the ids in the index. Shape (n,)."""
         return self.ids_
 
     def check_state(self) -> None:
-        """The ids are in order, and the planes are those of the labels."""
+        """Check that the ids are in order, and that planes and lists fit the labels."""
         must((self.lists_ is None) == (self.n_read is None), "both lists and how much to read of them, or neither")
         spans = np.array([0, len(self.ids_)]) if self.lists_ is None else self.lists_.starts
         must(are_sorted_spans(self.ids_, spans), "ids in order")
@@ -163,7 +163,7 @@ class Quantized(Index):
         return *self._encode_levels(vectors, order), rounded, scales
 
     def _encode_levels(self, vectors: Floats, order: Longs) -> tuple[Words, Floats]:
-        """Words and their scales, of vectors in this order; a row does not depend on the others."""
+        """Return words and their scales, of vectors in this order; a row does not depend on the others."""
         width = self.label_map_.shape[1]
         words = np.empty((len(order), self.bits * width // BLOCK), np.uint64)
         scales, zeros = np.empty(len(order), np.float32), np.zeros(width, np.float32)
@@ -181,7 +181,7 @@ class Quantized(Index):
         self.vectors_, self.vector_scales_ = vectors, vector_scales
 
     def _rows(self) -> tuple[npt.NDArray[Any], ...]:
-        """The arguments of ``_set``."""
+        """Return the arguments of ``_set``."""
         words = from_blocks(self.planes_, len(self.ids_))
         return self.ids_, words, self.scales_, self.vectors_, self.vector_scales_
 
@@ -203,17 +203,17 @@ class Quantized(Index):
         zeros = np.zeros(self.query_map_.shape[1], np.float32)
 
         def search(start: int, stop: int) -> None:
-            asked, y = queries[start:stop], np.empty((stop - start, len(zeros)), np.float32)
-            dense_forward(asked, self.query_map_, zeros, y)
+            block, y = queries[start:stop], np.empty((stop - start, len(zeros)), np.float32)
+            dense_forward(block, self.query_map_, zeros, y)
             shape = stop - start, 2 * size + BLOCK
             rows, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)
             if lists is None:
                 shortlists(y, self.planes_, self.scales_, size, rows, scores)
             else:
-                read = lists.to_read(asked, n_read)
+                read = lists.to_read(block, n_read)
                 shortlists_in_lists(y, self.planes_, self.scales_, lists.starts, read, size, rows, scores)
             labels, best = out.labels[start:stop], out.scores[start:stop]
-            rerank_int16(asked, self.vectors_, self.vector_scales_, self.ids_, rows, labels, best)
+            rerank_int16(block, self.vectors_, self.vector_scales_, self.ids_, rows, labels, best)
 
         run_blocks(search, len(queries), max(1, min(QUERY_BLOCK, MAX_CANDIDATES // size)))
         return out
@@ -222,9 +222,9 @@ class Quantized(Index):
         return self.vectors_[at] * self.vector_scales_[at, None]
 
     def among(self, allowed: Bools) -> Self:
-        """A copy without the ids that are not allowed; ``allowed`` has a boolean for each id up to the largest."""
+        """Return a copy of only the allowed ids; ``allowed`` has a boolean for each id up to the largest."""
         other = copy(self)
-        other._remove(self.ids[~allowed[self.ids]])  # makes new arrays, and leaves these
+        other._remove(self.ids[~allowed[self.ids]])  # makes new arrays, so that this index stays as it is
         return other
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
@@ -239,7 +239,7 @@ class Quantized(Index):
 
 
 def _maps(vectors: Floats, queries: Floats | None, seed: int) -> tuple[Floats, Floats, Floats]:
-    """c, A and W (steps 1 to 3)."""
+    """Return c, A and W (steps 1 to 3)."""
     dimension = vectors.shape[1]
     width = BLOCK * max(1, -(-(dimension - DROPPED) // BLOCK))
     sample = vectors[:: -(-len(vectors) // MOMENT_ROWS)]
@@ -254,13 +254,13 @@ def _maps(vectors: Floats, queries: Floats | None, seed: int) -> tuple[Floats, F
 
 
 def _roots(queries: Floats) -> tuple[Doubles, Doubles]:
-    """C^1/2 and C^-1/2, up to a rotation."""
+    """Return C^1/2 and C^-1/2, up to a rotation."""
     values, basis = moment_basis(queries)
     return basis * np.sqrt(values), basis / np.sqrt(values)
 
 
 def _levels(x: Floats, bits: int) -> tuple[Words, Floats]:
-    """Step 4: the levels of rows x as words, and |x|^2 / x'l, where l are odd numbers from -2^bits + 1."""
+    """Return the levels of rows x as words, and |x|^2 / x'l, where l are odd numbers from -2^bits + 1 (step 4)."""
     squares = np.einsum("ij,ij->i", x, x)
     step = np.maximum(np.sqrt(squares / np.float32(x.shape[1])), np.float32(1e-30)) * np.float32(STEPS[bits])
     half = 2 ** (bits - 1)

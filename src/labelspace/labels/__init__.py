@@ -1,1 +1,1 @@
-"""What is computed of labels: co-occurrence, trees by clustering, codes, votes, ancestors."""
+"""Computations with labels: co-occurrence, trees by clustering, codes, votes, ancestors, selections."""

@@ -2,8 +2,8 @@
 
 Chang et al., "SeCSeq: Semantic Coding for Sequence-to-Sequence based Extreme Multi-label Classification" (2018): the
 embedding v of a label is projected on random directions, z = v R with R (P, D) Gaussian, and each z_d is quantized to K
-values. Beside the paper's scheme there are two that split the labels of every prefix separately; there codes are unique
-as long as there are enough of them.
+values. Besides the paper's scheme there are two that split the labels of every prefix separately; their codes are
+unique as long as there are enough codes.
 
     K  ``code_size``    D  ``code_length``    P  columns of ``vectors``
 """
@@ -27,7 +27,7 @@ QUANTIZERS = ("ordinal", "uniform")
 
 @dataclass(frozen=True)
 class Codes:
-    """The code of each label: ``code_length`` digits from 0 to ``code_size`` - 1. Labels may share a code.
+    """The codes of labels: ``code_length`` digits from 0 to ``code_size`` - 1 each. Labels may share a code.
 
     >>> Codes(np.array([[0, 1], [2, 0]], np.int32), code_size=3).n_labels
     2
@@ -41,37 +41,39 @@ class Codes:
             raise DataError(f"codes must be a matrix (labels, digits), but are of shape {self.digits.shape}; give some")
         low, high = int(self.digits.min()), int(self.digits.max())
         if low < 0 or high >= self.code_size:
-            raise DataError(f"digits must be from 0 to {self.code_size - 1}, but are from {low} to {high}; mend them")
+            raise DataError(
+                f"digits must be from 0 to {self.code_size - 1}, but are from {low} to {high}; correct them"
+            )
         object.__setattr__(self, "digits", np.ascontiguousarray(self.digits, dtype=np.int32))
 
     @property
     def n_labels(self) -> int:
-        """Labels that have a code."""
+        """Return the number of labels."""
         return int(self.digits.shape[0])
 
     @property
     def code_length(self) -> int:
-        """Digits per code."""
+        """Return the number of digits per code."""
         return int(self.digits.shape[1])
 
 
 def make_codes(
     vectors: Floats | Csr, code_size: int, code_length: int, scheme: str, quantizer: str, seed: int
 ) -> Codes:
-    """Codes of labels with these embeddings (n_labels, P), which may be sparse with ``projection``.
+    """Make codes of labels with these embeddings (n_labels, P), which may be sparse with ``projection``.
 
     Labels with similar embeddings share a prefix.
 
     ``projection`` is the paper's: a random direction per digit, along which all labels are quantized. ``tree`` draws a
-    direction for every prefix and quantizes the labels of that prefix; where these are at most ``code_size``, each gets
-    another digit. ``clusters`` splits the labels of a prefix by balanced 2-means, halved until there are ``code_size``
+    direction for every prefix and quantizes the labels of that prefix; if these are at most ``code_size``, each gets
+    its own digit. ``clusters`` splits the labels of a prefix by balanced 2-means, halved until there are ``code_size``
     clusters.
 
     ``ordinal`` quantization cuts the ranks into equal parts, ties in the order of their ids; ``uniform`` cuts the range
-    of the values into equal parts, and gives digit 0 where all are equal. With ``clusters`` there is no quantizer.
+    of the values into equal parts, and gives digit 0 if all are equal. ``clusters`` has no quantizer.
 
-    With ``clusters``, and with ``tree`` and ``ordinal``, no two labels share a code where there are at most
-    ``code_size ** code_length``. Below a prefix of one label, digits are 0.
+    With ``clusters``, and with ``tree`` and ``ordinal``, no two labels share a code if there are at most
+    ``code_size ** code_length`` labels. Below a prefix of one label, digits are 0.
 
     >>> vectors = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9]], np.float32)
     >>> codes = make_codes(vectors, code_size=2, code_length=2, scheme="clusters", quantizer="ordinal", seed=0)
@@ -136,10 +138,10 @@ class CodeTree:
 
     @classmethod
     def from_codes(cls, codes: Codes) -> Self:
-        """The trie of these codes."""
+        """Build the trie of these codes."""
         order = np.lexsort(codes.digits.T[::-1])  # stable, so labels of one code stay in the order of their ids
         digits = codes.digits[order]
-        is_first = np.zeros(codes.n_labels, bool)  # whether a label has another prefix than the one before
+        is_first = np.zeros(codes.n_labels, bool)  # True for a label whose prefix differs from that of the label before
         is_first[0] = True
         firsts = [np.flatnonzero(is_first)]
         for position in range(codes.code_length):
@@ -170,18 +172,18 @@ class CodeTree:
 
     @cached_property
     def parent(self) -> Ints:
-        """The node above each node, -1 for the root. Shape (n_nodes,)."""
+        """Return the node above each node, -1 for the root. Shape (n_nodes,)."""
         sizes = self.last_child - self.first_child
         return np.append(-1, np.repeat(np.arange(self.n_nodes), sizes)).astype(np.int32)
 
     def child(self, nodes: Longs, digits: Longs) -> Longs:
-        """The child of each node by a digit, which must exist."""
+        """Return the child of each node by a digit; the child must exist."""
         size = self.digit.max() + 1
         keys = self.parent[1:].astype(np.int64) * size + self.digit[1:]
         return np.asarray(1 + np.searchsorted(keys, nodes * size + digits))
 
     def leaves_of(self, codes: Longs) -> Longs:
-        """The leaf of each code (..., code_length), whatever its digits; -1 where no label has it.
+        """Return the leaf of each code (..., code_length), whatever its digits; -1 for a code that no label has.
 
         >>> tree = CodeTree.from_codes(Codes(np.array([[1, 0], [0, 2], [1, 1]], np.int32), code_size=3))
         >>> tree.leaves_of(np.array([[0, 2], [1, 1], [1, 2], [-1, 0]])).tolist()
@@ -198,15 +200,17 @@ class CodeTree:
         return np.where(exist, nodes, -1)
 
     def path(self, label: int) -> Ints:
-        """The nodes from the root to the leaf of a label. Shape (code_length + 1,)."""
+        """Return the nodes from the root to the leaf of a label. Shape (code_length + 1,)."""
         return np.asarray(self._paths(self.leaf_of[label : label + 1])[0])
 
     def ancestors(self) -> Ints:
-        """The path of every label, root first. Shape (n_labels, code_length + 1)."""
+        """Return the path of every label, root first. Shape (n_labels, code_length + 1)."""
         return self._paths(self.leaf_of)
 
     def to_nodes(self) -> TreeNodes:
-        """The tree with a leaf per label: labels that share a code become its children, a node of one label its leaf.
+        """Convert to a tree with a leaf per label: labels that share a code become its children.
+
+        A node above a single label becomes the leaf of that label.
 
         >>> codes = Codes(np.array([[1, 0], [0, 2], [1, 0], [1, 1]], np.int32), code_size=3)
         >>> nodes = CodeTree.from_codes(codes).to_nodes()
@@ -243,7 +247,7 @@ class CodeTree:
 
 
 def code_summary(codes: Codes) -> dict[str, Any]:
-    """Statistics of codes: labels that share one, how evenly digits are used, and how much smaller the output is.
+    """Summarize codes: labels that share a code, how evenly digits are used, and how much smaller the output is.
 
     >>> summary = code_summary(Codes(np.array([[0, 1], [1, 0], [1, 0]], np.int32), code_size=2))
     >>> summary["codes"], summary["collisions"], summary["largest"], summary["occupancy"], summary["outputs"]
@@ -269,22 +273,28 @@ def code_summary(codes: Codes) -> dict[str, Any]:
 
 
 def _evenness(counts: Longs) -> float:
-    """The normalized entropy of digits with these counts: 1 where all are used equally often."""
+    """Return the normalized entropy of digits with these counts: 1 if all are used equally often."""
     shares = counts[counts > 0] / counts.sum()
     return float(abs((shares * np.log(shares)).sum()) / np.log(max(len(counts), 2)))
 
 
-ROW_BLOCK = 65_536  # rows that are projected at once
+ROW_BLOCK = 65_536  # rows that are projected at once, which bounds memory
 
 
 def quantize_projections(
-    vectors: Floats | Csr, order: Ints, bounds: Longs, code_size: int, quantizer: str, split_small: bool,
+    vectors: Floats | Csr,
+    order: Ints,
+    bounds: Longs,
+    code_size: int,
+    quantizer: str,
+    split_small: bool,
     rng: np.random.Generator,
-) -> tuple[Ints, Ints]:  # fmt: skip
+) -> tuple[Ints, Ints]:
     """Quantize the labels of each group along a random direction per group; of sparse vectors there is one group.
 
-    Returns the labels sorted within their groups, and the digit of each; with ``split_small``, every label of a group
-    of at most ``code_size`` labels gets another digit.
+    Groups are ``order[bounds[i]:bounds[i + 1]]``: labels with the same prefix. Return the labels sorted within their
+    groups, and the digit of each; with ``split_small``, every label of a group of at most ``code_size`` labels gets its
+    own digit.
     """
     sizes = np.diff(bounds)
     group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
@@ -294,7 +304,7 @@ def quantize_projections(
         z[:] = (vectors @ directions[0])[order]
     for start in range(0, len(order) if isinstance(vectors, np.ndarray) else 0, ROW_BLOCK):
         rows = slice(start, start + ROW_BLOCK)
-        # Not by BLAS: another order of the sum could give another rank.
+        # Not by BLAS: a sum in another order could give another rank.
         z[rows] = np.einsum("ij,ij->i", vectors[order[rows]], directions[group[rows]])
     by_value = np.lexsort((order, z, group))
     order, z = order[by_value], z[by_value]
@@ -309,10 +319,10 @@ def quantize_projections(
 
 
 def balanced_digits(vectors: Floats, order: Ints, bounds: Longs, code_size: int, seed: int) -> Ints:
-    """Split each group into ``code_size`` clusters of equal size, by halving; ``order`` is sorted by them in place.
+    """Split each group into ``code_size`` clusters of equal size, by halving; ``order`` is sorted by cluster in place.
 
-    Returns the digit of each label of ``order``. Vectors must have norm 1. Halves are proportional to the clusters they
-    will be split into, so ``code_size`` need not be a power of 2.
+    Return the digit of each label of ``order``. Vectors must have norm 1. Halves are proportional to the number of
+    clusters that they will be split into, so ``code_size`` need not be a power of 2.
     """
     size = np.diff(bounds)
     n_clusters = np.minimum(size, code_size)  # still to make of each part

@@ -1,4 +1,4 @@
-"""Which of the best labels of a document are sure enough to be kept, which are left out, and why."""
+"""Keep the labels of a document that are sure enough; say which labels are left out, and why."""
 
 import math
 from typing import NamedTuple
@@ -13,10 +13,10 @@ class KeepRule(NamedTuple):
 
     threshold: float
     most: int | None = None  # labels of a document; None for any number
-    precision: float | None = None  # that the threshold is for
+    precision: float | None = None  # that the threshold was chosen for
 
     def kept(self, top: TopK) -> TopK:
-        """The same without labels that are not kept.
+        """Return the answers without labels that are not kept.
 
         >>> KeepRule(0.5, most=1).kept(TopK.from_scores([[0.9, 0.7, 0.1]], k=3)).labels.tolist()
         [[0, -1, -1]]
@@ -27,7 +27,7 @@ class KeepRule(NamedTuple):
         return TopK(np.where(sure, top.labels, -1), np.where(sure, top.scores, -np.inf))
 
     def why_below(self, probability: float) -> str:
-        """Why a label of a probability below the threshold is not kept."""
+        """Say why a label with a probability below the threshold is not kept."""
         if self.precision is None:
             return f"its probability {probability:.3f} is below {self.threshold:g}"
         if math.isinf(self.threshold):
@@ -71,7 +71,7 @@ def _reason(label: int, probability: float, kept: list[int], rule: KeepRule, lab
 
 
 def _ancestors(label: int, kept: list[int], labels: LabelSpace) -> list[int]:
-    """The kept ancestors of a label, the most specific last."""
+    """Return the kept ancestors of a label, the most specific last."""
     if labels.hierarchy is None or not kept:
         return []
     parents, levels = labels.hierarchy.parents, labels.hierarchy.levels

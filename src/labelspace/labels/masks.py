@@ -1,4 +1,4 @@
-"""Masks of labels: which of them an answer may have. Shape (n_labels,) of booleans."""
+"""Masks of labels: which labels an answer may have, as booleans (n_labels,)."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -9,12 +9,12 @@ import scipy.sparse as sp
 
 from labelspace.types import Bools, Csr, Longs
 
-FEW_LABELS = 1000  # up to so many allowed labels, what is learned of them is copied: they are then searched exactly
+FEW_LABELS = 1000  # up to this number of allowed labels, what was learned of them is copied, and searched exactly
 Made = TypeVar("Made")
 
 
 class LastMask(Generic[Made]):
-    """What was made of the last mask: documents come one after another with the same one.
+    """A cache of what was made from the last mask: consecutive documents usually have the same mask.
 
     >>> cache, mask = LastMask(), np.array([True, False])
     >>> cache.get(mask, lambda: "made"), cache.get(mask.copy(), lambda: "made again")
@@ -25,19 +25,19 @@ class LastMask(Generic[Made]):
         self._last: tuple[Bools, Made] | None = None  # replaced as a whole: threads may share a model
 
     def get(self, mask: Bools, make: Callable[[], Made]) -> Made:
-        """What ``make`` made of a mask of this content."""
+        """Return what ``make`` made from a mask of this content; call it if the mask is new."""
         last = self._last
         if last is None or not np.array_equal(last[0], mask):
             last = self._last = (mask.copy(), make())
         return last[1]
 
     def forget(self) -> None:
-        """Make it anew: what it was made of has changed."""
+        """Empty the cache: what the cached object was made from has changed."""
         self._last = None
 
 
 def kept_entries(ids: npt.NDArray[Any], starts: npt.NDArray[Any], mask: Bools) -> tuple[Longs, npt.NDArray[Any]]:
-    """Of adjacent lists of ids, list i from ``starts[i]`` on: positions of the ids of a mask, and where lists start.
+    """Return the positions of the ids of a mask in adjacent lists, list i from ``starts[i]`` on; and the new starts.
 
     >>> kept, starts = kept_entries(np.array([0, 2, 1, 2]), np.array([0, 2, 4]), np.array([True, False, True]))
     >>> kept.tolist(), starts.tolist()
@@ -50,7 +50,7 @@ def kept_entries(ids: npt.NDArray[Any], starts: npt.NDArray[Any], mask: Bools) -
 def ids_among(
     ids: npt.NDArray[Any], starts: npt.NDArray[Any], mask: Bools
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The lists of ``kept_entries``: ids, and where lists start.
+    """Return the ids that ``kept_entries`` keeps, and where lists start.
 
     >>> ids, starts = ids_among(np.array([0, 2, 1, 2]), np.array([0, 2, 4]), np.array([True, False, True]))
     >>> ids.tolist(), starts.tolist()
@@ -61,7 +61,7 @@ def ids_among(
 
 
 def labels_among(Y: Csr, mask: Bools) -> Csr:
-    """Labels of documents (n, n_labels) without those that are not in a mask; columns stay.
+    """Remove labels that are not in a mask from documents (n, n_labels); columns stay.
 
     >>> labels_among(sp.csr_matrix(np.array([[1, 1], [0, 1]])), np.array([True, False])).toarray().tolist()
     [[1, 0], [0, 0]]

@@ -14,7 +14,7 @@ MEASURES = ("arithmetic", "geometric", "jaccard", "pmi")
 
 
 def cooccurrence_counts(Y: Csr) -> Csr:
-    """The number of documents that every two labels share; on the diagonal, the documents of each label.
+    """Count the documents that every two labels share; on the diagonal, the documents of each label.
 
     >>> cooccurrence_counts(sp.csr_matrix(np.array([[1, 1], [1, 0]], np.float32))).toarray().tolist()
     [[2.0, 1.0], [1.0, 1.0]]
@@ -23,11 +23,11 @@ def cooccurrence_counts(Y: Csr) -> Csr:
 
 
 def similarity(Y: Csr, measure: str = "arithmetic") -> Csr:
-    """The similarity, from 0 to 1, of every two labels that share a document.
+    """Return the similarity, from 0 to 1, of every two labels that share a document; 1 on the diagonal.
 
     ``arithmetic`` and ``geometric`` are the means of F(i|j) and F(j|i), ``jaccard`` is n(i, j) over the documents of
-    either, ``pmi`` the pointwise mutual information over its largest value, -log of the probability of both, and 0
-    where that is negative. A label without documents is similar only to itself.
+    either, ``pmi`` the pointwise mutual information over its largest value, -log of the probability of both, or 0 if
+    that is negative. A label without documents is similar only to itself.
 
     >>> Y = sp.csr_matrix(np.array([[1, 1], [1, 0], [1, 0], [0, 1]], np.float32))
     >>> similarity(Y).toarray().round(3).tolist()
@@ -55,7 +55,7 @@ def similarity(Y: Csr, measure: str = "arithmetic") -> Csr:
 
 
 def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
-    """Spearman's rank correlation, from -1 to 1; ties get their mean rank. NaN where one of the two is constant.
+    """Return Spearman's rank correlation, from -1 to 1; ties get their mean rank. NaN if one of the two is constant.
 
     >>> round(spearman([1, 2, 3, 4], [10, 30, 20, 40]), 6)
     0.8
@@ -70,7 +70,7 @@ def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 
 
 def _ranks(values: npt.ArrayLike) -> Doubles:
-    """The rank of each value, from 1; ties get their mean rank."""
+    """Return the rank of each value, from 1; ties get their mean rank."""
     _, group, sizes = np.unique(np.ravel(values), return_inverse=True, return_counts=True)
     last = np.cumsum(sizes)
     return np.asarray((last - (sizes - 1) / 2)[group], dtype=np.float64)

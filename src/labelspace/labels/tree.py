@@ -1,4 +1,4 @@
-"""Label trees, with their nodes numbered as training and beam search need them."""
+"""Label trees, with nodes numbered as training and beam search need them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from labelspace.estimator.state_constraints import array, ids, must
 from labelspace.kernels.ancestors import node_levels
 from labelspace.types import Bools, Floats, Hierarchy, Ints, Longs, TopK
 
-PRUNED_BIAS = np.float32(-1e30)  # of a node that a beam search is to leave out: it has no allowed label
-PRUNED_LOG = -1e29  # below this log activation, such nodes are pruned
+PRUNED_BIAS = np.float32(-1e30)  # of a node without allowed labels, which a beam search leaves out
+PRUNED_LOG = -1e29  # below this log activation, such nodes are pruned; no other activation is near it
 MAX_HEIGHT_FACTOR = 4.0  # a tree higher than this times (log2 of its labels + 1) is degenerate
 
 
@@ -37,7 +37,7 @@ class TreeNodes:
     similarity: Annotated[Floats | None, array("float32", "n_nodes", finite=False, optional=True)] = None
 
     def check_state(self) -> None:
-        """All nodes are in one tree."""
+        """Check that all nodes are in one tree."""
         check_forest(self.first_child, self.last_child, np.zeros(1, np.int32))
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class TreeNodes:
 
     @cached_property
     def parent(self) -> Ints:
-        """The parent of each node; -1 for the root. Shape (n_nodes,)."""
+        """Return the parent of each node; -1 for the root. Shape (n_nodes,)."""
         n_children = self.last_child - self.first_child
         before = np.cumsum(n_children) - n_children  # children of the nodes with smaller ids
         children = np.arange(n_children.sum()) + np.repeat(self.first_child - before, n_children)
@@ -55,12 +55,12 @@ class TreeNodes:
 
     @cached_property
     def level(self) -> Ints:
-        """Steps from the root to each node. Shape (n_nodes,)."""
+        """Return the steps from the root to each node. Shape (n_nodes,)."""
         level: Ints = node_levels(self.parent)
         return level
 
     def above(self, allowed: Bools) -> Bools:
-        """The leaves of allowed labels (n_labels,), and all nodes above them. Shape (n_nodes,).
+        """Return a mask of the leaves of allowed labels (n_labels,) and all nodes above them. Shape (n_nodes,).
 
         >>> nodes = TreeNodes(np.array([1, 0, 3, 0, 0]), np.array([3, 0, 5, 0, 0]), np.array([-1, 2, -1, 0, 1]))
         >>> nodes.above(np.array([False, True, False])).tolist()
@@ -76,29 +76,29 @@ class TreeNodes:
 
     @property
     def height(self) -> int:
-        """Steps from the root to the deepest node."""
+        """Return the steps from the root to the deepest node."""
         return int(self.level.max())
 
     @property
     def n_labels(self) -> int:
-        """The number of nodes that are labels."""
+        """Return the number of nodes that are labels."""
         return int((self.label >= 0).sum())
 
     @property
     def balance(self) -> float:
-        """The height of a balanced binary tree of as many labels over this one's; 1 where this one is no higher."""
+        """Return the height of a balanced binary tree of the same labels over this tree's; at most 1."""
         return balance(self.n_labels, self.height)
 
     @property
     def is_degenerate(self) -> bool:
-        """Whether the tree is much higher than a balanced one, nearly a chain."""
+        """Return whether the tree is much higher than a balanced one, nearly a chain."""
         return is_degenerate(self.n_labels, self.height)
 
 
 def widen_beam(find: Callable[[Longs, int], TopK], n: int, k: int, wanted: int, beam_size: int, widest: int) -> TopK:
-    """The k best labels of n documents by ``find(rows, beam_size)``, with a beam wide enough to find those ``wanted``.
+    """Return the k best labels of n documents by ``find(rows, beam_size)``, widening the beam to find ``wanted`` ones.
 
-    Documents that lack some are searched again with twice the beam, up to the ``widest``.
+    Documents that lack some labels are searched again with twice the beam, up to the ``widest``.
     """
     out, lacking = TopK.empty(n, k), np.arange(n)
     while len(lacking):
@@ -110,7 +110,7 @@ def widen_beam(find: Callable[[Longs, int], TopK], n: int, k: int, wanted: int, 
 
 
 def check_forest(first_child: Ints, last_child: Ints, roots: Ints) -> None:
-    """Refuse saved nodes that are not trees, one after the other.
+    """Check that saved nodes form trees, one after the other.
 
     A tree begins with its root. The children of a node come after it, and after those of earlier nodes.
     """
@@ -123,11 +123,11 @@ def check_forest(first_child: Ints, last_child: Ints, roots: Ints) -> None:
     must((first[1:] >= last[:-1]).all(), "children of one parent each, in the order of the parents")
     ends = np.append(roots[1:], n_nodes)[np.searchsorted(roots, parents, side="right") - 1]  # of the parent's tree
     must((last <= ends).all(), "children in the tree of their parents")
-    must(int((last - first).sum(dtype=np.int64)) == n_nodes - n_trees, "nodes that have a parent, but for the roots")
+    must(int((last - first).sum(dtype=np.int64)) == n_nodes - n_trees, "nodes that have a parent, except for the roots")
 
 
 def balance(n_labels: int, height: int) -> float:
-    """The height of a balanced binary tree of n labels over the given height: 1 is balanced, near 0 a chain.
+    """Return the height of a balanced binary tree of n labels over the given height: 1 is balanced, near 0 a chain.
 
     >>> balance(8, height=3), balance(8, height=6), balance(1, height=0)
     (1.0, 0.5, 1.0)
@@ -136,7 +136,7 @@ def balance(n_labels: int, height: int) -> float:
 
 
 def is_degenerate(n_labels: int, height: int) -> bool:
-    """Whether a tree of n labels is much higher than a balanced one.
+    """Return whether a tree of n labels is much higher than a balanced one.
 
     >>> is_degenerate(1000, height=20), is_degenerate(1000, height=200)
     (False, True)
@@ -145,7 +145,7 @@ def is_degenerate(n_labels: int, height: int) -> bool:
 
 
 def frequent_first(order: Ints, depths: list[Longs], frequency: Longs) -> Ints:
-    """The labels with those of a last cluster in order of frequency: classifiers of alike labels train side by side.
+    """Order the labels of each last cluster by frequency, so that classifiers of similar labels train together.
 
     >>> frequent_first(np.array([2, 0, 1, 3], np.int32), [np.array([0, 3, 4])], np.array([5, 9, 1, 7])).tolist()
     [1, 0, 2, 3]
@@ -196,7 +196,7 @@ class PartitionTree:
 
     @staticmethod
     def _split(first: int, last: int, depth: int, depths: list[Longs]) -> tuple[Longs, int]:
-        """Where the children of the cluster first..last start, and the first depth that may split them."""
+        """Return where the children of the cluster first..last start, and the first depth that may split them."""
         for at in range(depth, len(depths)):
             start, stop = np.searchsorted(depths[at], [first, last])
             if stop - start > 1:
@@ -208,28 +208,28 @@ class PartitionTree:
 
     @property
     def nodes(self) -> TreeNodes:
-        """The tree without its partitions."""
+        """Return the tree without its partitions."""
         return TreeNodes(self.first_child, self.last_child, self.label)
 
     @property
     def inner(self) -> list[int]:
-        """The nodes with children."""
+        """Return the nodes with children."""
         return np.flatnonzero(self.label < 0).tolist()
 
     def largest_first(self, node: int) -> int:
-        """Sort key by the number of labels, most first: a long task that starts last keeps other threads waiting."""
+        """Return a sort key that puts most labels first: a long task that starts last keeps other threads waiting."""
         return int(self.bounds[node, 0] - self.bounds[node, 1])
 
     def cuts(self, node: int) -> Longs:
-        """Where the labels of each child of a node start, and those of the last end."""
+        """Return where the labels of each child of a node start, and where those of the last child end."""
         first, last = self.first_child[node], self.last_child[node]
         return np.append(self.bounds[first:last, 0], self.bounds[last - 1, 1])
 
 
 def hierarchy_tree(hierarchy: Hierarchy, seen: Ints) -> tuple[Ints, list[Longs]]:
-    """The labels ``seen`` as leaves of a hierarchy: indices into ``seen`` in leaf order, and the partitions.
+    """Make the labels ``seen`` leaves of a hierarchy: return indices into ``seen`` in leaf order, and the partitions.
 
-    A label with several parents goes to the first; a seen label with children is a leaf beside them.
+    A label with several parents goes to the first; a seen label with children is a leaf next to them.
 
     >>> tree = Hierarchy.from_edges(np.array([[1, 0], [2, 0], [3, 2]]), n_labels=5)
     >>> order, depths = hierarchy_tree(tree, np.array([0, 1, 3, 4], np.int32))

@@ -24,9 +24,14 @@ MAX_NGRAMS = 500_000  # of the label texts
 
 
 def embed_labels(
-    source: str, X: Csr | None, Y: Csr, labels: LabelSpace | None, dim: int | None = 64, seed: int = 0,
+    source: str,
+    X: Csr | None,
+    Y: Csr,
+    labels: LabelSpace | None,
+    dim: int | None = 64,
+    seed: int = 0,
     center: bool = True,
-) -> Floats | Csr:  # fmt: skip
+) -> Floats | Csr:
     """Label embeddings (n_labels, dim); with ``center`` around the mean of labels with documents, and of length 1.
 
     ``documents`` averages the features of a label's documents, ``walks`` uses random walks among labels that occur

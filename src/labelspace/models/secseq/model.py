@@ -282,9 +282,10 @@ class SeCSeq(SequenceModel):
         target="sequence"
     )
     leaf_histogram: str = param(
-        "shares", one_of("shares", "labels", "documents"),
+        "shares",
+        one_of("shares", "labels", "documents"),
         "What a label counts where it shares a code: its share of the documents, one, or its documents.",
-    ).only_with(target="sequence")  # fmt: skip
+    ).only_with(target="sequence")
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {

@@ -105,9 +105,15 @@ class SequenceObjective:
     """
 
     def __init__(
-        self, codes: Codes, Y: Csr, label_order: str, rng: np.random.Generator, max_sequence: int = MAX_SEQUENCE,
-        masked: bool = True, repeated: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        codes: Codes,
+        Y: Csr,
+        label_order: str,
+        rng: np.random.Generator,
+        max_sequence: int = MAX_SEQUENCE,
+        masked: bool = True,
+        repeated: bool = False,
+    ) -> None:
         self.tree, self.code_size = CodeTree.from_codes(codes), codes.code_size
         self.max_sequence, self.masked = max_sequence, masked
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
@@ -178,9 +184,15 @@ Objective: TypeAlias = PrefixObjective | SequenceObjective
 
 
 def build_objective(
-    target: str, codes: Codes, Y: Csr, label_order: str, seed: list[int], max_sequence: int = MAX_SEQUENCE,
-    masked: bool = True, repeated: bool = False,
-) -> Objective:  # fmt: skip
+    target: str,
+    codes: Codes,
+    Y: Csr,
+    label_order: str,
+    seed: list[int],
+    max_sequence: int = MAX_SEQUENCE,
+    masked: bool = True,
+    repeated: bool = False,
+) -> Objective:
     """The objective of a ``target``; ``seed`` is that of a random label order."""
     if target == "sequence":
         options = (max_sequence, masked, repeated)

@@ -35,24 +35,38 @@ class Hypotheses:
         """Sequences without codes."""
         n = len(encoder_states.states)
         return cls(
-            torch.zeros(n, m), decoder.start(encoder_states, m), torch.zeros(n, m, dtype=torch.long), torch.ones(n, m),
-            torch.zeros(n, m, dtype=torch.bool), torch.zeros(n, m, 0, dtype=torch.long), torch.zeros(n, m, 0),
-        )  # fmt: skip
+            torch.zeros(n, m),
+            decoder.start(encoder_states, m),
+            torch.zeros(n, m, dtype=torch.long),
+            torch.ones(n, m),
+            torch.zeros(n, m, dtype=torch.bool),
+            torch.zeros(n, m, 0, dtype=torch.long),
+            torch.zeros(n, m, 0),
+        )
 
     def select(self, index: Tensor) -> Self:
         """These hypotheses (n, m) of each document; one may be selected several times."""
         rows = torch.arange(len(index))[:, None]
         return type(self)(
-            self.log_probabilities[rows, index], tuple(state[rows, index] for state in self.states),
-            self.nodes[rows, index], self.prefix_probabilities[rows, index], self.ended[rows, index],
-            self.leaves[rows, index], self.leaf_probabilities[rows, index],
-        )  # fmt: skip
+            self.log_probabilities[rows, index],
+            tuple(state[rows, index] for state in self.states),
+            self.nodes[rows, index],
+            self.prefix_probabilities[rows, index],
+            self.ended[rows, index],
+            self.leaves[rows, index],
+            self.leaf_probabilities[rows, index],
+        )
 
 
 def generate_sequences(
-    decoder: SequenceDecoder, encoder_states: EncoderStates, tree: CodeTree, m: int, seed: int | None = None,
-    max_sequence: int = MAX_SEQUENCE, count: bool = False,
-) -> tuple[Longs, Floats]:  # fmt: skip
+    decoder: SequenceDecoder,
+    encoder_states: EncoderStates,
+    tree: CodeTree,
+    m: int,
+    seed: int | None = None,
+    max_sequence: int = MAX_SEQUENCE,
+    count: bool = False,
+) -> tuple[Longs, Floats]:
     """Generate m sequences per document: the most probable by beam search, or, with a seed, at random.
 
     Returns their leaves (n, m, codes), at most ``max_sequence`` and -1 after the last, and the weight of each: see
@@ -152,9 +166,14 @@ def sample_digits(log_probabilities: Tensor, seed: int, step: int) -> tuple[Tens
 
 
 def _append_digits(
-    beam: Hypotheses, decoder: SequenceDecoder, encoder_states: EncoderStates, tree: CodeTree, digits: Tensor,
-    probabilities: Tensor, d: int,
-) -> None:  # fmt: skip
+    beam: Hypotheses,
+    decoder: SequenceDecoder,
+    encoder_states: EncoderStates,
+    tree: CodeTree,
+    digits: Tensor,
+    probabilities: Tensor,
+    d: int,
+) -> None:
     """Append digit d to each hypothesis; the value after the last ends the sequence."""
     end = decoder.config.code_size
     beam.ended = beam.ended | (digits == end)
@@ -168,9 +187,14 @@ def _append_digits(
 
 
 def generate_free(
-    decoder: SequenceDecoder, encoder_states: EncoderStates, tree: CodeTree, m: int, seed: int | None,
-    max_sequence: int, count: bool,
-) -> tuple[Longs, Floats]:  # fmt: skip
+    decoder: SequenceDecoder,
+    encoder_states: EncoderStates,
+    tree: CodeTree,
+    m: int,
+    seed: int | None,
+    max_sequence: int,
+    count: bool,
+) -> tuple[Longs, Floats]:
     """The leaves (n, m, codes) of m sequences per document, -1 where there is none, and their weights.
 
     As ``sequence_search.generate_sequences``, with any digits.

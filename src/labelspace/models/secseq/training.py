@@ -49,18 +49,26 @@ class TreeNetwork:
         """All that a step changes."""
         weights = self.optimizer.weights
         return {
-            "vectors": self.layer.vectors, "squares": self.layer.squares, "weights": weights.value,
-            "means": weights.mean, "weight_squares": weights.square,
-        }  # fmt: skip
+            "vectors": self.layer.vectors,
+            "squares": self.layer.squares,
+            "weights": weights.value,
+            "means": weights.mean,
+            "weight_squares": weights.square,
+        }
 
 
 class TreeTrainer:
     """Trains a network for each code tree on the same documents."""
 
     def __init__(
-        self, inputs: EncoderInputs, Y: Csr, validation: tuple[EncoderInputs, Csr] | None, codes: list[Codes],
-        model: SequenceModel, context: FitContext,
-    ) -> None:  # fmt: skip
+        self,
+        inputs: EncoderInputs,
+        Y: Csr,
+        validation: tuple[EncoderInputs, Csr] | None,
+        codes: list[Codes],
+        model: SequenceModel,
+        context: FitContext,
+    ) -> None:
         self.inputs, self.Y, self.validation, self.codes, self.model = inputs, Y, validation, codes, model
         self.checkpoint = context.checkpoint
         self.batch_size, self.epochs = batch_schedule(inputs.n, model.batch_size, model.epochs, STEPS, EPOCHS)
@@ -78,7 +86,7 @@ class TreeTrainer:
                 model.max_sequence,
                 model.masked_softmax,
                 model.repeated_codes,
-            )  # fmt: skip
+            )
             for tree, code in enumerate(codes)
         ]
         self.n_tokens = self.epochs * sum(objective.n_tokens for objective in self.objectives)
@@ -88,9 +96,8 @@ class TreeTrainer:
         n, total = len(self.codes), self.n_tokens
         with single_thread(), threadpool_limits(1, user_api="blas"):
             return context.train_learners(
-                TreeTrainer.train_tree, (self,), n,
-                lambda done: context.progress("tokens", min(done, total), total),
-            )  # fmt: skip
+                TreeTrainer.train_tree, (self,), n, lambda done: context.progress("tokens", min(done, total), total)
+            )
 
     def train_tree(self, tree: int, tick: Tick) -> TrainedTree:
         """Train one tree; draws depend on the seed and its number alone."""
@@ -103,10 +110,15 @@ class TreeTrainer:
         histogram = model.leaf_histogram if model.target == "sequence" else "shares"
         shares = leaf_counts(histogram, objective.tree, self.Y, of_documents=model.target != "label")
         scores = run_epochs(
-            net, self.epochs, lambda epoch: self._run_epoch(net, objective, tree, epoch, tick),
-            None if self.validation is None else lambda: self._validate(net, objective.tree, shares), model.patience,
-            self.fingerprint, self.checkpoint, "checkpoint" if len(self.codes) == 1 else f"tree-{tree}",
-        )  # fmt: skip
+            net,
+            self.epochs,
+            lambda epoch: self._run_epoch(net, objective, tree, epoch, tick),
+            None if self.validation is None else lambda: self._validate(net, objective.tree, shares),
+            model.patience,
+            self.fingerprint,
+            self.checkpoint,
+            "checkpoint" if len(self.codes) == 1 else f"tree-{tree}",
+        )
         tick(self.epochs * objective.n_tokens - net.n_reported)  # epochs that early stopping skipped
         return *quantize_int8(net.layer.vectors), net.optimizer.weights.value, shares, scores
 

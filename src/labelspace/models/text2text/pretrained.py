@@ -22,9 +22,20 @@ from labelspace.types import Floats
 LAYER_NORM_EPSILON = 1e-6  # of our own T5
 EMPTY = np.zeros((0, 0), np.float32)
 OURS_TO_SET = (
-    "max_length", "max_new_tokens", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id",
-    "use_cache", "num_return_sequences", "temperature", "top_k", "top_p", "transformers_version", "_from_model_config",
-)  # fmt: skip  # temperature, top_k and top_p are of sampling, and do_sample is refused
+    "max_length",
+    "max_new_tokens",
+    "pad_token_id",
+    "bos_token_id",
+    "eos_token_id",
+    "decoder_start_token_id",
+    "use_cache",
+    "num_return_sequences",
+    "temperature",
+    "top_k",
+    "top_p",
+    "transformers_version",
+    "_from_model_config",
+)  # temperature, top_k and top_p are of sampling, and do_sample is refused
 
 
 def load_t5(path: str) -> tuple[SubwordTokenizer, Network]:
@@ -67,10 +78,17 @@ def read_folder(path: str, **settings: float) -> tuple[SubwordTokenizer, Any]:
 def t5_sizes(config: Any) -> T5Config:  # noqa: ANN401 - of transformers
     """Our configuration for that of transformers."""
     return T5Config(
-        config.d_model, config.num_heads, config.d_kv, config.d_ff, config.num_layers, config.num_decoder_layers,
-        gated=config.is_gated_act, scaled_output=getattr(config, "scale_decoder_outputs", config.tie_word_embeddings),
-        n_distance_buckets=config.relative_attention_num_buckets, max_distance=config.relative_attention_max_distance,
-    )  # fmt: skip
+        config.d_model,
+        config.num_heads,
+        config.d_kv,
+        config.d_ff,
+        config.num_layers,
+        config.num_decoder_layers,
+        gated=config.is_gated_act,
+        scaled_output=getattr(config, "scale_decoder_outputs", config.tie_word_embeddings),
+        n_distance_buckets=config.relative_attention_num_buckets,
+        max_distance=config.relative_attention_max_distance,
+    )
 
 
 def weight_shapes(sizes: T5Config) -> dict[str, torch.Size]:
@@ -114,12 +132,20 @@ def build_t5(saved: Mapping[str, Any], weights: Floats, inputs: Floats, outputs:
     sizes = own_config(saved)
     t5_config: Any = transformers.T5Config
     config: Any = t5_config(
-        vocab_size=len(inputs), d_model=sizes.embedding_dim, d_kv=sizes.head_dim, d_ff=sizes.hidden_dim,
-        num_layers=sizes.n_encoder_layers, num_decoder_layers=sizes.n_decoder_layers, num_heads=sizes.n_heads,
-        relative_attention_num_buckets=sizes.n_distance_buckets, relative_attention_max_distance=sizes.max_distance,
-        dropout_rate=0.0, tie_word_embeddings=sizes.scaled_output, decoder_start_token_id=START,
+        vocab_size=len(inputs),
+        d_model=sizes.embedding_dim,
+        d_kv=sizes.head_dim,
+        d_ff=sizes.hidden_dim,
+        num_layers=sizes.n_encoder_layers,
+        num_decoder_layers=sizes.n_decoder_layers,
+        num_heads=sizes.n_heads,
+        relative_attention_num_buckets=sizes.n_distance_buckets,
+        relative_attention_max_distance=sizes.max_distance,
+        dropout_rate=0.0,
+        tie_word_embeddings=sizes.scaled_output,
+        decoder_start_token_id=START,
         **{key: saved[key] for key in OF_TRANSFORMERS},
-    )  # fmt: skip
+    )
     with torch.random.fork_rng(devices=[]):  # the random weights are replaced
         model: Any = T5ForConditionalGeneration(config)
     if outputs.size:

@@ -180,10 +180,12 @@ def _joined(by_group: Sequence[tuple[Longs, Csr]], groups: Sequence[Sequence[int
     n_sequences = n_paths.max(axis=0)
     document = np.repeat(np.arange(len(n_sequences)), n_sequences)
     rank = np.arange(len(document)) - np.repeat(np.cumsum(n_sequences) - n_sequences, n_sequences)
-    rows = np.hstack([
-        paths[of_group.indices[of_group.indptr[document] + rank % n[document]]]
-        for (paths, of_group), n in zip(by_group, n_paths, strict=True)
-    ])  # fmt: skip
+    rows = np.hstack(
+        [
+            paths[of_group.indices[of_group.indptr[document] + rank % n[document]]]
+            for (paths, of_group), n in zip(by_group, n_paths, strict=True)
+        ]
+    )
     order = np.argsort(np.concatenate(groups))
     sequences, which = np.unique(rows[:, order], axis=0, return_inverse=True)
     shape, ones = (len(n_sequences), len(sequences)), np.ones(len(document), np.float32)

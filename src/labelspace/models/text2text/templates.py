@@ -53,9 +53,12 @@ def _is_output(template: Any) -> bool:  # noqa: ANN401 - whatever was given
 
 PROMPT = Constraint(
     "a text with {text} once, and {columns} for the list of columns",
-    lambda value: (fields := _fields(value)) is not None and sorted({*fields, TEXT, COLUMNS}) == [COLUMNS, TEXT]
-    and fields.count(TEXT) == 1,
-)  # fmt: skip
+    lambda value: (
+        (fields := _fields(value)) is not None
+        and sorted({*fields, TEXT, COLUMNS}) == [COLUMNS, TEXT]
+        and fields.count(TEXT) == 1
+    ),
+)
 OUTPUT = Constraint(
     "a text with {column} and then {value}, as in '{column}: {value}', or with each column of the table once, as in "
     "'brand: {brand} kind: {kind}', and text between two fields",

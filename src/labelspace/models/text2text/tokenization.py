@@ -170,9 +170,15 @@ class Tokenization:
 
     @classmethod
     def with_label_texts(
-        cls, tokenizer: SubwordTokenizer, labels: LabelSpace, targets: Targets, max_length: int, prior: bool = True,
-        prompt: str | None = None, output: str = DEFAULT_OUTPUT,
-    ) -> Self:  # fmt: skip
+        cls,
+        tokenizer: SubwordTokenizer,
+        labels: LabelSpace,
+        targets: Targets,
+        max_length: int,
+        prior: bool = True,
+        prompt: str | None = None,
+        output: str = DEFAULT_OUTPUT,
+    ) -> Self:
         """For a pretrained T5: label names are tokenized like any text, and there is an instruction."""
         names, columns, tries = target_names(labels), table_columns(labels), []
         written = [names[i].partition(": ")[0] for ids, _ in targets.by_group() for i in ids[0].tolist()]

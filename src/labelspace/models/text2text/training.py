@@ -83,9 +83,15 @@ class Trainer(ABC):
     """Trains a network on documents and their targets (n, n_targets), with the parameters of the model."""
 
     def __init__(
-        self, model: Text2Text, net: TokenNetwork, tokenization: Tokenization, texts: Sequence[str], Y_targets: Csr,
-        validation: tuple[Sequence[str], Csr] | None, context: FitContext,
-    ) -> None:  # fmt: skip
+        self,
+        model: Text2Text,
+        net: TokenNetwork,
+        tokenization: Tokenization,
+        texts: Sequence[str],
+        Y_targets: Csr,
+        validation: tuple[Sequence[str], Csr] | None,
+        context: FitContext,
+    ) -> None:
         labeled = np.flatnonzero(np.diff(Y_targets.indptr))
         self.model, self.net, self.tokenization, self.context = model, net, tokenization, context
         self.Y_targets = Y_targets[labeled]
@@ -107,9 +113,14 @@ class Trainer(ABC):
     def train(self) -> list[float]:
         """Run the epochs; returns the validation score after each, where there are validation documents."""
         scores = run_epochs(
-            self.net, self.epochs, self._run_epoch, None if self.validation is None else self._validate,
-            self.model.patience, self.fingerprint, self.context.checkpoint,
-        )  # fmt: skip
+            self.net,
+            self.epochs,
+            self._run_epoch,
+            None if self.validation is None else self._validate,
+            self.model.patience,
+            self.fingerprint,
+            self.context.checkpoint,
+        )
         if 0 < len(scores) < self.epochs:  # stopped early
             self.context.progress("tokens", self.epochs * self.epoch_tokens, self.epochs * self.epoch_tokens)
         return scores

@@ -144,9 +144,11 @@ class Generator:
         encoded = self.t5.get_encoder()(input_ids=tokens, attention_mask=is_token).last_hidden_state
         allowed = None if group is None else (lambda _, ids: group.allowed(ids.tolist()[1:]))
         generated = self.t5.generate(
-            encoder_outputs=BaseModelOutput(encoded), attention_mask=is_token, generation_config=self.config,
+            encoder_outputs=BaseModelOutput(encoded),
+            attention_mask=is_token,
+            generation_config=self.config,
             prefix_allowed_tokens_fn=allowed,
-        )  # fmt: skip
+        )
         sequences = [until_end(row) for row in generated[:, 1:].tolist()]
         log_p = np.empty(len(sequences))
         longest = max(map(len, sequences))
