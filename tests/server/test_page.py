@@ -130,7 +130,7 @@ def test_the_slider_says_what_to_expect(page):
     slider = page.get_by_test_id("sure")
     slider.focus()
     slider.press("End")
-    expect(page.get_by_test_id("sure-meaning")).to_contain_text("About 90 % of what is shown is right")
+    expect(page.get_by_test_id("sure-meaning")).to_contain_text("About 90 % of the shown labels are right")
     slider.press("Home")
     expect(page.get_by_test_id("sure-value")).to_have_text("everything")
 

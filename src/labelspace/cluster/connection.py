@@ -109,7 +109,7 @@ def _check_reachable(address: str) -> None:
 def _unreachable(address: str, error: Exception) -> str:
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if "version mismatch" in str(error).lower():
-        return f"this machine must have the versions of Python and Ray of the cluster, but {reason}; install those"
+        return f"this machine must have the versions of Python and Ray of the cluster, but {reason}; install them"
     if address == AUTO:
         return (
             "--cluster auto needs a cluster that this machine is part of, but finds none; run `ray start --head`, or "

@@ -51,7 +51,8 @@ class RayExecutor:
         remote = ray.remote(run_task).options(
             num_cpus=threads, memory=self.memory, max_retries=MAX_RETRIES, scheduling_strategy="SPREAD"
         )
-        left, running = list(enumerate(items))[::-1], dict[Any, int]()
+        left = list(enumerate(items))[::-1]
+        running = dict[Any, int]()
         # If a task fails, running tasks are not canceled: Ray 2.60 aborts this process if one ends at that moment (a
         # failed check in task_manager.cc). They end with the connection.
         while left or running:
@@ -67,7 +68,7 @@ class RayExecutor:
                 yield running.pop(done), result
 
     def _put(self, shared: Any) -> tuple[str, Any]:  # noqa: ANN401 - whatever the tasks need
-        """Return a name and a reference of the shared value; those of the last call for the same object."""
+        """Return a name and a reference of the shared value; for the object of the last call, the same again."""
         if self._shared is None or self._shared[0] is not shared:
             self._shared = None  # freed before the next value is stored: both may not fit
             self._shared = shared, uuid.uuid4().hex, import_module("ray").put(pack(shared))

@@ -190,7 +190,8 @@ async def _end_with_supervisor() -> None:
 
 
 async def _load(state: ServerState, model: ServedModel, on_load: Callable[[], None]) -> None:
-    first, before = model.current is None, model.error
+    first = model.current is None
+    before = model.error
     try:
         loaded = await state.in_thread(model.load)
     except Exception as error:  # a bad folder must not end the look at others

@@ -53,7 +53,8 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, counted = time.perf_counter(), _Answer(send)
+        started = time.perf_counter()
+        counted = _Answer(send)
         self._in_progress += 1
         self._monitoring.in_progress.inc()
         try:
@@ -131,12 +132,14 @@ class Gate:
         return self._keys.role(given.decode("latin-1").strip())
 
     def _check_body(self, headers: dict[bytes, bytes]) -> None:
-        size, limit = headers.get(b"content-length", b"0"), self._limits.max_body_bytes
+        size = headers.get(b"content-length", b"0")
+        limit = self._limits.max_body_bytes
         if not size.isdigit() or int(size) > limit:
             raise _too_large(limit)
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
-        route, method = _route(scope), scope["method"]
+        route = _route(scope)
+        method = scope["method"]
         method = method if method in {"GET", "HEAD", "POST", "DELETE", "OPTIONS"} else "other"
         self._monitoring.requests.labels(route, method, str(status)).inc()
         self._monitoring.seconds.labels(route).observe(seconds)
@@ -153,7 +156,8 @@ class _Answer:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started, self.status = True, message["status"]
+            self.started = True
+            self.status = message["status"]
             names = {name for name, _ in message["headers"]}
             added = [*HEADERS, NO_STORE, NO_CONTENT]
             message["headers"] = [*message["headers"], *(each for each in added if each[0] not in names)]

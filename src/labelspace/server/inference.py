@@ -145,6 +145,7 @@ def outcomes(tasks: list[Task]) -> list[Outcome]:
     answers: list[Outcome] = []
     end = 0
     for task in tasks:
-        start, end = end, end + len(task.items)
+        start = end
+        end = end + len(task.items)
         answers.append(found[start:end])
     return answers

@@ -89,7 +89,8 @@ class LabelDetails:
         """Return the number of labels below a label, on all levels."""
         if self._children is None:
             return 0
-        found, frontier = np.zeros(len(self.labels), bool), np.array([label])
+        found = np.zeros(len(self.labels), bool)
+        frontier = np.array([label])
         while len(frontier):
             below = np.unique(self._children[frontier].indices)
             frontier = below[~found[below]]
@@ -104,7 +105,9 @@ class LabelDetails:
         return name.rsplit(PATH_SEPARATOR, 1)[-1] if self.labels.hierarchy is not None else name
 
     def _make(self, label: int) -> dict[str, Any]:
-        name, shown, synonyms = self.labels.names[label], self.shown_name(label), self.synonyms(label)
+        name = self.labels.names[label]
+        shown = self.shown_name(label)
+        synonyms = self.synonyms(label)
         concept = self.labels.concept(label)
         synonym = next((other for other in synonyms if other.lower() not in shown.lower() and not _is_uri(other)), None)
         return {

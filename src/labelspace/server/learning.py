@@ -48,7 +48,8 @@ def learn(folder: Path, source: Source, database: Database, model: str, progress
     validation = source.dev(train.labels)
     reference, is_current = current, True
     if seen_share(current, held_out) > SEEN:  # step 3
-        reference, is_current = trained_like(current, rest, validation, progress), False
+        reference = trained_like(current, rest, validation, progress)
+        is_current = False
     candidate = trained_like(current, train, validation, progress)
     progress("comparing both models", 0, 1)
     result = compared(reference, candidate, held_out)
@@ -70,7 +71,9 @@ def split(documents: Dataset, source: Source, reviewed: Collection[str]) -> tupl
         raise DataError(f"learning needs texts, but {source.path} has ready-made features; give data with texts")
     test = source.test(documents.labels)
     if test is not None and source.test_path is not None:
-        rest, held_out, held_from = documents, without_texts(test, reviewed), source.test_path.name
+        rest = documents
+        held_out = without_texts(test, reviewed)
+        held_from = source.test_path.name
     else:
         drawn = np.random.default_rng(0).permutation(len(documents))[: _n_held_out(len(documents))]
         held = np.sort([row for row in drawn if documents.texts[row] not in reviewed]).astype(np.int64)
@@ -121,7 +124,8 @@ def with_feedback(documents: Dataset, feedback: Sequence[Feedback]) -> tuple[Dat
         if each.text not in rows:
             new[each.text] = (new.get(each.text, set()) | right) - wrong
     n_corrected = sum(before != lists[row] for row, before in changed.items())
-    n_reviewed, new = len(new), {text: found for text, found in new.items() if found}
+    n_reviewed = len(new)
+    new = {text: found for text, found in new.items() if found}
     joined = replace(
         documents,
         Y=_matrix([*lists, *new.values()], len(space)),

@@ -23,7 +23,9 @@ class ProblemError(Exception):
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
-        self.status, self.detail, self.headers = status, detail, dict(headers or {})
+        self.status = status
+        self.detail = detail
+        self.headers = dict(headers or {})
 
 
 class ProblemResponse(JSONResponse):

@@ -13,7 +13,7 @@ ReviewOrder = Literal["uncertainty", "disagreement", "rare", "random"]
 
 
 class Body(BaseModel):
-    """A request: unknown fields and values of another type are refused."""
+    """A request: unknown fields and values of a wrong type are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -42,8 +42,7 @@ class TagOptionsBody(_TagOptions):  # type: ignore[misc]  # a class made at run 
     """Which labels an answer may have: their number, and the options that ``TagOptions`` declares."""
 
     language: Annotated[
-        str | None,
-        Field(max_length=100, description="Show names in this language, where the vocabulary has such a name."),
+        str | None, Field(max_length=100, description="Show names in this language if the vocabulary has them.")
     ] = None
 
 
@@ -247,7 +246,7 @@ class ReviewBody(Body):
 
 
 class ReviewStored(Answer):
-    """The number of documents that are new in the inbox, and of those that were already there."""
+    """The numbers of documents that are new in the inbox, and that were already there."""
 
     stored: int
     known: int

@@ -191,7 +191,9 @@ class ServedModel:
     """A model by its name; the version that was loaded last answers."""
 
     def __init__(self, name: str, folder: str, read_tagger: Callable[[Path], Tagger] = Tagger.load) -> None:
-        self.name, self.folder, self._read_tagger = name, Path(folder), read_tagger
+        self.name = name
+        self.folder = Path(folder)
+        self._read_tagger = read_tagger
         self.current: LoadedModel | None = None
         self.error: str | None = None  # of the last load, if it failed
         self._seen: Hashable = None  # the folder at the last load; None if that is to be tried again

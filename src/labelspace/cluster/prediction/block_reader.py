@@ -74,7 +74,9 @@ class UnpackedFile:
     """An open compressed file whose bytes are read in order."""
 
     def __init__(self, path: str) -> None:
-        self.path, self.at, self._stack = path, 0, ExitStack()
+        self.path = path
+        self.at = 0
+        self._stack = ExitStack()
         self._file: BinaryIO = self._stack.enter_context(opened(path))
 
     def read(self, start: int, stop: int) -> bytes:
@@ -124,4 +126,5 @@ class _LastFile(Generic[F]):
         self._last = key, file
 
 
-_parquet, _unpacked = _LastFile[ParquetRows](), _LastFile[UnpackedFile]()
+_parquet = _LastFile[ParquetRows]()
+_unpacked = _LastFile[UnpackedFile]()

@@ -96,19 +96,23 @@ def _parquet_blocks(file: InputFile, layout: FileLayout, size: int) -> Iterator[
 
 def _text_blocks(file: InputFile, layout: FileLayout, size: int) -> Iterator[Block]:
     with opened(file.path) as unpacked:
-        rows, last = _lines(file.path, layout.encoding, unpacked), NO_ROW
+        rows = _lines(file.path, layout.encoding, unpacked)
+        last = NO_ROW
         if layout.dialect is not None:
             rows = _csv_rows(file.path, layout.encoding, layout.dialect, unpacked)
             last = next(rows, NO_ROW)
         header = _beginning(file.path, last.end)
-        block, n = Block(file, layout, 0, 0, last.end, last.end, last.lines, header, last.lines), 0
+        block = Block(file, layout, 0, 0, last.end, last.end, last.lines, header, last.lines)
+        n = 0
         for row in rows:
             if row.is_blank:  # part of the next row's block, where it is refused; at the end of a file it is allowed
                 continue
             if _is_full(n, last.end - block.start, size):
                 yield replace(block, n_rows=n, stop=last.end)
-                block, n = replace(block, first_row=block.first_row + n, start=last.end, line=last.lines), 0
-            last, n = row, n + 1
+                block = replace(block, first_row=block.first_row + n, start=last.end, line=last.lines)
+                n = 0
+            last = row
+            n += 1
         if n:
             yield replace(block, n_rows=n, stop=last.end)
 

@@ -37,7 +37,7 @@ class FileLayout:
     format: str
     encoding: str = UTF_8
     dialect: Dialect | None = None  # of CSV
-    columns: Columns | Fields | None = None  # None where there are no documents
+    columns: Columns | Fields | None = None  # None if there are no documents
 
     @property
     def needed(self) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ def _changed(earlier: Any, now: Any) -> str:  # noqa: ANN401 - any JSON
         before, after = _by_path(earlier), _by_path(now)
         for path in [*before, *after]:
             if before.get(path) != after.get(path):
-                return f"{path} {_how(path in before, path in after)}"
+                return _changed_file(path, path in before, path in after)
     return "they differ"
 
 
@@ -83,8 +83,10 @@ def _by_path(files: list[Any]) -> dict[str, Any]:
     return {str(file.get("path", file.get("output"))): file for file in files if isinstance(file, dict)}
 
 
-def _how(was: bool, is_now: bool) -> str:
-    return "has changed" if was and is_now else "is not among them now" if was else "is new"
+def _changed_file(path: str, was: bool, is_now: bool) -> str:
+    if was and is_now:
+        return f"{path} has changed"
+    return f"{path} is not among them now" if was else f"{path} is new"
 
 
 def _shown(value: object) -> str:

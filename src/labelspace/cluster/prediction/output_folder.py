@@ -23,7 +23,8 @@ class OutputFolder:
 
     def __init__(self, url: str) -> None:
         self._fs, self.path = file_system(url)
-        self.url, self.is_local = url, is_local(self._fs)
+        self.url = url
+        self.is_local = is_local(self._fs)
         protocol = url.partition("://")[0]
         if not self.is_local and protocol not in OBJECT_STORES:
             raise DataError(

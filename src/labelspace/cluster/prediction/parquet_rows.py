@@ -21,13 +21,16 @@ class ParquetRows:
 
     def __init__(self, path: str, columns: Collection[str] | None = None, first: int = 0) -> None:
         """Open a file at the row group with the row ``first``, for some of its columns."""
-        self.path, self.columns, self._stack = path, columns, ExitStack()
+        self.path = path
+        self.columns = columns
+        self._stack = ExitStack()
         parquet = require("pyarrow.parquet", EXTRA)
         with _refusing_damage(path):
             self._file = parquet.ParquetFile(self._stack.enter_context(opened(path)))
             about = self._file.metadata
             groups = [about.row_group(i) for i in range(about.num_row_groups)]
-            self.n_rows, self.n_bytes = about.num_rows, sum(group.total_byte_size for group in groups)
+            self.n_rows = about.num_rows
+            self.n_bytes = sum(group.total_byte_size for group in groups)
             self._ends = list(accumulate(group.num_rows for group in groups))
             self.schema = _selected(path, self._file.schema_arrow, columns)
             left = range(self._group(first), len(groups))

@@ -72,7 +72,8 @@ class PreparedRun:
 
 def prepare(run: PredictRun) -> PreparedRun:
     """List the input and check the run before a cluster is started; raise DataError if it cannot be done."""
-    output, files = OutputFolder(run.job.out), list_inputs(run.input)
+    output = OutputFolder(run.job.out)
+    files = list_inputs(run.input)
     for file in files:
         check_format(file, run.reading)
     check_apart(run.input, files, output)
@@ -159,7 +160,8 @@ def predict_missing(
     """Predict the blocks whose files are missing."""
     there = output.names()
     left = [named for named in blocks if named.name not in there]
-    total, start = sum(block.n_rows for _, block in blocks), time.monotonic()
+    total = sum(block.n_rows for _, block in blocks)
+    start = time.monotonic()
     summary = Summary(total, len(blocks), len(blocks) - len(left))
     kept = total - sum(block.n_rows for _, block in left)
     tasks = executor.map_unordered(predict_block, job, left)
@@ -167,7 +169,8 @@ def predict_missing(
         summary.n_new += left[position].block.n_rows
         summary.problems.update(problems)
         with refusing_losses():
-            n, machines = kept + summary.n_new, len(alive_nodes())
+            n = kept + summary.n_new
+            machines = len(alive_nodes())
         # The first blocks take longer, since each process loads the model, so no time left is shown before.
         is_known = n_done > 2 * executor.n_cpus
         seconds = (time.monotonic() - start) * (total - n) / summary.n_new if is_known else None
@@ -182,7 +185,8 @@ def check_apart(url: str, files: Sequence[InputFile], output: OutputFolder) -> N
     if is_local(fs) != output.is_local:
         return
     real = os.path.realpath if output.is_local else _without_slash
-    target, paths = real(output.path), [file_system(file.path)[1] for file in files]
+    target = real(output.path)
+    paths = [file_system(file.path)[1] for file in files]
     folders = {root, *map(os.path.dirname, paths)} if fs.isdir(root) else set()  # links may lead to other folders
     inside = any(f"{target}/".startswith(f"{real(folder)}/") for folder in folders)
     # A file that is a link is in the folder of the link, and in the folder of its target.

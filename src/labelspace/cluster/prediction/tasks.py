@@ -54,7 +54,8 @@ def predict_block(job: PredictJob, item: NamedBlock) -> Counter[str]:
     """
     tagger, display = _loaded(job.model, job.fingerprint, job.language)
     request = PredictRequest(tagger, job.k, job.options, display)
-    problems, n = Counter[str](), 0
+    problems = Counter[str]()
+    n = 0
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, item.name)
         with (

@@ -121,7 +121,8 @@ class ClusterBackend:
 
     def __init__(self, served: ServingCluster) -> None:
         self.served = served
-        self._stack, self._lock = ExitStack(), threading.Lock()
+        self._stack = ExitStack()
+        self._lock = threading.Lock()
 
     def reader(self, name: str) -> Callable[[Path], Tagger]:
         """Return a function that loads the model with a name, in place of ``Tagger.load``."""

@@ -85,7 +85,8 @@ class LinearShard(Stateful):
     def of(cls, classifiers: LinearWeights, labels: Ints) -> Self:
         """Return a shard of the classifiers of some labels, in order."""
         shard = cls()
-        shard.labels_, shard.classifiers_ = labels, classifiers.of_labels(labels.astype(np.int64))
+        shard.labels_ = labels
+        shard.classifiers_ = classifiers.of_labels(labels.astype(np.int64))
         return shard
 
     def check_state(self) -> None:
@@ -104,7 +105,8 @@ class LinearShard(Stateful):
     def search(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
         """Return the k labels of largest margin in this shard, among those that ``allowed`` (n_labels,) marks."""
         must_fit(X.shape[1] == self.n_features, self.n_features)
-        own, top = self.classifiers_, TopK.empty(X.shape[0], k)
+        own = self.classifiers_
+        top = TopK.empty(X.shape[0], k)
         kept = np.ones(len(self.labels_), bool) if allowed is None else allowed[self.labels_]
         documents = CsrArrays(scaled_values(X, own.scales), X.indices, X.indptr)
         weights = CsrArrays(own.values, own.labels, own.starts)

@@ -42,8 +42,11 @@ class Wait:
     """The time that a call has: for its answer, and after a loss, for the process to be back."""
 
     def __init__(self, what: str, seconds: float, lost_seconds: float = LOST_SECONDS) -> None:
-        self._what, self._seconds, self._lost_seconds = what, seconds, min(seconds, lost_seconds)
-        self._deadline, self._back = time.monotonic() + seconds, math.inf
+        self._what = what
+        self._seconds = seconds
+        self._lost_seconds = min(seconds, lost_seconds)
+        self._deadline = time.monotonic() + seconds
+        self._back = math.inf
 
     @property
     def left(self) -> float:
@@ -97,7 +100,8 @@ class RemoteShards:
 
     def call(self, method: str, *arguments: Any, mask: Any = None) -> list[Any]:  # noqa: ANN401 - of the method
         """Call a method of each shard, and return the answers."""
-        packed, wait = pack((arguments, {})), Wait(SHARD, self.answer_seconds)
+        packed = pack((arguments, {}))
+        wait = Wait(SHARD, self.answer_seconds)
         found = self._all(lambda actor, part: actor.call.remote(part, method, packed, mask), wait)
         return [unpack(each, copy=True) for each in found]
 
@@ -135,7 +139,8 @@ class Replicas:
     def wait_for_first(self, seconds: float) -> None:
         """Wait until a replica has loaded the model; if none can, raise the reason."""
         ray: Any = import_module("ray")
-        wait, waiting = Wait(REPLICA, seconds), list(self._loading.values())
+        wait = Wait(REPLICA, seconds)
+        waiting = list(self._loading.values())
         failed: ClusterError = wait.late()
         while waiting:
             done, waiting = ray.wait(waiting, timeout=wait.left)
@@ -152,7 +157,8 @@ class Replicas:
 
     def call(self, method: str, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - of the method
         """Return what a method of the model returns; after a loss, another replica is called."""
-        packed, wait = pack((arguments, named)), Wait(REPLICA, self._answer_seconds)
+        packed = pack((arguments, named))
+        wait = Wait(REPLICA, self._answer_seconds)
         while True:
             number = self._take()
             if number is None:

@@ -66,7 +66,7 @@ def shards_of(saved: SavedPart, n: int) -> ShardFolder | None:
     try:
         listed = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if listed != store.sealed(listed) or listed["format"] != FORMAT or listed["parts"].keys() != set(_names(n)):
-            raise ValueError("it was damaged or edited, or is of another version")
+            raise ValueError("it was damaged or edited, or has a different version")
         parts = [SavedPart(str(folder / name), int(listed["parts"][name])) for name in _names(n)]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ModelError(

@@ -41,7 +41,8 @@ def node_levels(model: LabelTree) -> Ints:
 
 def in_front_end(model: LabelTree, n: int) -> Bools:
     """Mark the nodes that the front end of n shards holds: the inner nodes of the top levels. Shape (n_nodes,)."""
-    inner, levels = model.label_ < 0, node_levels(model)
+    inner = model.label_ < 0
+    levels = node_levels(model)
     weights = id_counts(model.nodes_, len(levels))
     of_levels = np.cumsum(np.bincount(levels[inner], weights[inner]))
     depth = np.searchsorted(of_levels, len(model.values_) / n, side="right") - 1  # level 0 has no weights
@@ -51,8 +52,10 @@ def in_front_end(model: LabelTree, n: int) -> Bools:
 def split_tree(model: LabelTree, n: int) -> Iterator[TreeShard]:
     """Split the nodes below the front end into n parts: adjacent nodes of each level, with about as many weights."""
     check_shards(n, int((model.label_ >= 0).sum()))
-    levels, parts = node_levels(model), [list[Ints]() for _ in range(n)]
-    below, weights = ~in_front_end(model, n), id_counts(model.nodes_, len(levels))
+    levels = node_levels(model)
+    parts = [list[Ints]() for _ in range(n)]
+    below = ~in_front_end(model, n)
+    weights = id_counts(model.nodes_, len(levels))
     for level in np.unique(levels[below]).tolist():
         nodes = np.flatnonzero(below & (levels == level)).astype(np.int32)
         cuts = balanced_cuts(weights[nodes] + 1, n)
@@ -83,7 +86,8 @@ class ShardedLabelTree(LabelTree):
         check_extents(shards, front_end.n_features_, front_end.n_labels_, len(front_end.label_))
         model = cls().set_params(**front_end.get_params())
         model.__dict__.update(front_end.__dict__)
-        elsewhere, levels = np.concatenate(shards.call("inner_nodes")), node_levels(front_end)
+        elsewhere = np.concatenate(shards.call("inner_nodes"))
+        levels = node_levels(front_end)
         model.shards = shards
         model.depth = int(levels[elsewhere].min() - 1 if len(elsewhere) else levels[front_end.label_ < 0].max())
         return model
@@ -110,7 +114,8 @@ class ShardedLabelTree(LabelTree):
         counts = np.zeros(len(self.starts_) - 1, np.int64)
         all_nodes, all_values = [self.nodes_[:0]], [self.values_[:0]]
         for column, feature in enumerate(features.tolist()):
-            own, span = np.flatnonzero(weights[:, column]), slice(self.starts_[feature], self.starts_[feature + 1])
+            own = np.flatnonzero(weights[:, column])
+            span = slice(self.starts_[feature], self.starts_[feature + 1])
             merged = np.concatenate([self.nodes_[span], nodes[own].astype(self.nodes_.dtype)])
             order = np.argsort(merged)
             all_nodes.append(merged[order])
@@ -132,11 +137,13 @@ class ShardedTrees:
 
     def search(self, X: Csr, scales: Floats, k: int) -> TopK:
         """Return the k best labels of each document."""
-        trees, out = self.trees, TopK.empty(X.shape[0], k)
+        trees = self.trees
+        out = TopK.empty(X.shape[0], k)
         scaled = sp.csr_matrix((scaled_values(X, scales), X.indices, X.indptr), shape=X.shape)
         beam_size = trees.settings.beam_size
         size = k if len(trees.roots) == 1 else max(LEAVES_PER_BEAM * beam_size, 2 * k)  # as ``beam_search``
-        beams, leaves = self._top_levels(scaled), list[Scored]()
+        beams = self._top_levels(scaled)
+        leaves = list[Scored]()
         while beams.ids.size:
             found = self.shards.call("expand", scaled, beams, beam_size, size, mask=self.mask)
             leaves += [labels for _, labels in found]
@@ -147,9 +154,11 @@ class ShardedTrees:
 
     def _top_levels(self, X: Csr) -> Scored:
         """Search the top levels; return all nodes that the beams of each tree have held, whose leaves are in shards."""
-        trees, rows = self.trees, csr_arrays(X)
+        trees = self.trees
+        rows = csr_arrays(X)
         now = Scored.empty(len(trees.roots), X.shape[0], trees.settings.beam_size)
-        now.ids[:, :, 0], now.scores[:, :, 0] = trees.roots[:, None], 0.0
+        now.ids[:, :, 0] = trees.roots[:, None]
+        now.scores[:, :, 0] = 0.0
         held = [now.trimmed()]
         for _ in range(self.depth):
             for beams, beam_scores in zip(*now, strict=True):  # of a tree

@@ -49,8 +49,12 @@ class TreeShard(Stateful):
         of_shard = np.zeros(len(model.label_), bool)
         of_shard[nodes] = True
         parents, starts = np.unique(model.parents_[nodes], return_index=True)  # children are in the order of parents
-        shard.power, shard.parents_, shard.child_starts_ = model.power_of_gap, parents, np.append(starts, len(nodes))
-        shard.nodes_, shard.labels_, shard.bias_ = nodes, model.label_[nodes], model.bias_[nodes]
+        shard.power = model.power_of_gap
+        shard.parents_ = parents
+        shard.child_starts_ = np.append(starts, len(nodes))
+        shard.nodes_ = nodes
+        shard.labels_ = model.label_[nodes]
+        shard.bias_ = model.bias_[nodes]
         kept, shard.starts_ = kept_entries(model.nodes_, model.starts_, of_shard)
         shard.values_ = model.values_[kept]
         shard.own_ = compact_ids(np.searchsorted(nodes, model.nodes_[kept]).astype(np.int32), len(nodes))
@@ -123,6 +127,7 @@ class TreeShard(Stateful):
         must_fit(features.max(initial=-1) < self.n_features, self.n_features)
         here = nodes[np.isin(nodes, self.nodes_)]
         at = np.searchsorted(self.nodes_, here).astype(np.int32)
-        out, ones = np.empty((len(at), len(features))), np.ones(self.n_features, np.float32)
+        out = np.empty((len(at), len(features)))
+        ones = np.ones(self.n_features, np.float32)
         lookup_weights(features, at, CsrArrays(self.values_, self.own_, self.starts_), ones, out)
         return here, out.astype(np.int8)

@@ -60,7 +60,7 @@ def has_schema(session: Session) -> bool:
 
 
 def check_schema(session: Session) -> None:
-    """Raise DatabaseError for tables of another layout."""
+    """Raise DatabaseError for tables of a different layout."""
     row = session.first("SELECT MAX(version) FROM labelspace_schema")
     version = row[0] if row else None
     if version == VERSION:

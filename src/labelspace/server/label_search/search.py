@@ -73,7 +73,8 @@ class LabelSearch:
     """
 
     def __init__(self, labels: LabelSpace) -> None:
-        texts, lengths = _Texts(), array("q")
+        texts = _Texts()
+        lengths = array("q")
         for label, name in enumerate(labels.names):
             texts.add(label, name)
             lengths.append(len(name))
@@ -104,7 +105,8 @@ class LabelSearch:
                 "make a mask of all labels"
             )
         mask = np.zeros(0, bool) if allowed is None else np.ascontiguousarray(allowed)
-        flags, limit = np.zeros(n, np.uint16), min(limit, n)
+        flags = np.zeros(n, np.uint16)
+        limit = min(limit, n)
         text = normalize_text(query[:MAX_CHARACTERS])[:MAX_CHARACTERS].rstrip()
         words = list(dict.fromkeys(split_words(text)))[:MAX_WORDS]
         levels = self._flag_matches(text, words, flags)
@@ -185,7 +187,8 @@ class _Texts:
     def names_and_steps(self, ranks: Ints) -> tuple[_SortedTexts, _SortedTexts]:
         """Return all texts, and the last steps of texts that are paths: a part of the same bytes."""
         text, starts = _join(self._utf8)
-        owners, separator = ranks[np.array(self._labels, np.int32)], PATH_SEPARATOR.encode()
+        owners = ranks[np.array(self._labels, np.int32)]
+        separator = PATH_SEPARATOR.encode()
         paths = np.array([i for i, utf8 in enumerate(self._utf8) if separator in utf8], np.int64)
         steps = [self._utf8[i].rpartition(separator)[2] for i in paths]
         cut = np.array([len(self._utf8[i]) - len(step) for i, step in zip(paths, steps, strict=True)], np.int64)
@@ -198,7 +201,8 @@ class _Texts:
     def words(self, ranks: Ints) -> tuple[_SortedTexts, Longs]:
         """Return all words, and where the labels of each word begin and those of the last end. Shape (n_words + 1,)."""
         utf8 = [_encode(word) for word in self._number]
-        order, n = _alphabetical(utf8), max(len(ranks), 1)
+        order = _alphabetical(utf8)
+        n = max(len(ranks), 1)
         numbers = np.empty(len(order), np.int64)
         numbers[order] = np.arange(len(order))
         owners = np.repeat(ranks[np.array(self._labels, np.int32)], np.array(self._n_words, np.int32))

@@ -1,14 +1,14 @@
-// The HTTP API: one function for each question, errors in plain words, and patience with a busy server.
+// The HTTP API: one function for each request, readable errors, and retries while the server is busy.
 
 import { pause, serverIsBack } from "./connection.js";
 import { keepSecret, secret } from "./storage.js";
 
 // Relative to the page, so that it works behind a proxy that serves it under a path.
 export const base = new URL("./", document.baseURI);
-const WHILE_LOADING = 1000; // times that a server which still loads its models is asked
+const WHILE_LOADING = 1000; // retries while the server loads its models
 const LONGEST_WAIT = 60; // seconds that a server may ask to wait
 
-/** An answer that is an error, as the server says it (RFC 9457). */
+/** An error that the server answered (RFC 9457). */
 export class Problem extends Error {
   constructor(status, detail, retryAfter = null) {
     super(detail);
@@ -18,7 +18,7 @@ export class Problem extends Error {
 }
 
 let askForKey = null;
-/** Who asks the user for a key when the server wants one: a function that resolves with the key, or null. */
+/** The function that asks the user for an API key; it resolves with the key, or null. */
 export const setKeyDialog = (ask) => {
   askForKey = ask;
 };
@@ -80,7 +80,7 @@ async function once(method, path, { body, query, signal }) {
   return answer(response);
 }
 
-/** The headers of a request: the key, where there is one. */
+/** The headers of a request, with the key if there is one. */
 export function headers(hasBody) {
   const key = secret("key");
   return {

@@ -1,4 +1,4 @@
-// Batch: tags a whole file, and gives the answers as a file.
+// Batch: tags a whole file, and offers the answers as files.
 
 import { BatchRun } from "./batch_run.js";
 import { button, el, name, setGauge, shown } from "./dom.js";
@@ -12,7 +12,7 @@ import { store } from "./store.js";
 const PREVIEW = 8; // rows of the table
 const SHOWN_LABELS = 5; // in a row
 const ABOUT_CSV =
-  "In CSV files a cell that begins with = + - @ or a tab gets an apostrophe in front: a spreadsheet would run it as " +
+  "In CSV files, a cell that begins with = + - @ or a tab gets an apostrophe in front: a spreadsheet would run it as " +
   "a formula. JSON lines have the exact texts.";
 
 class Batch {
@@ -71,7 +71,7 @@ class Batch {
         el("h1", { text: "Tag a file" }),
         el("p", {
           class: "soft",
-          text: "The file is read in this browser and sent to the server in parts; nothing of it is kept there.",
+          text: "The file is read in this browser and sent to the server in parts; the server does not keep it.",
         }),
       ),
       this.source.node,
@@ -132,10 +132,10 @@ class Batch {
     this.number.max = String(Math.min(store.server.limits.max_k, store.model.n_labels));
     const offered = rows.filter((row) => Math.round(100 * row.precision) % 5 === 0 || row === rows.at(-1));
     this.precision.replaceChildren(
-      el("option", { value: "", text: "all of them" }),
+      el("option", { value: "", text: "all labels" }),
       ...offered.map((row) => el("option", {
         value: row.precision,
-        text: `those of which ${percent(row.precision)} are right${row.shown ? "" : " (estimate)"}`,
+        text: `labels of which ${percent(row.precision)} are right${row.shown ? "" : " (estimate)"}`,
       })),
     );
     this.chips.update();
@@ -151,7 +151,7 @@ class Batch {
     this.#count();
   }
 
-  /** Reads the file once to say how many documents it has: what is wrong in it is said before anything is sent. */
+  /** Reads the file once to count its documents, so that errors in it are shown before anything is sent. */
   async #count() {
     const counter = new AbortController();
     this.stopper = counter;
@@ -234,7 +234,7 @@ class Batch {
       this.said.textContent = this.#summary(run);
     } catch (error) {
       if (this.signal.aborted) return;
-      this.said.textContent = `Stopped after ${plural(run.n, "document")}; their answers can be downloaded.`;
+      this.said.textContent = `Stopped after ${plural(run.n, "document")}; you can download their answers.`;
       if (!stopper.signal.aborted) notifyError(error, "Tagging stopped");
       else notify("Tagging was cancelled.");
     }

@@ -1,4 +1,4 @@
-// Says when the server does not answer, asks until it does, and lets requests wait for it.
+// Shows when the server does not answer, polls it until it does, and lets requests wait.
 
 const FIRST_WAIT = 1000; // milliseconds; doubled up to the longest
 const LONGEST_WAIT = 5000;
@@ -19,7 +19,7 @@ export const pause = (ms, signal) =>
     if (signal?.aborted) stop();
   });
 
-/** Resolves when the server answers again; all who wait share one question. */
+/** Resolves when the server answers again; all waiting requests share one poll. */
 export function serverIsBack(base) {
   waiting ??= ask(base).finally(() => {
     waiting = null;

@@ -24,7 +24,7 @@ function setProperty(node, name, value) {
   else node.setAttribute(name, value === true ? "" : String(value));
 }
 
-// Overrides, embeddings and isolates can make a name look like another one; control characters break lines.
+// Overrides, embeddings and isolates can make a name look like a different name; control characters break lines.
 const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/g;
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
 
@@ -48,7 +48,7 @@ export function pathNode(path) {
   return node;
 }
 
-/** A bar of a share between 0 and 1; the number beside it says the same to those who cannot see it. */
+/** A bar of a share between 0 and 1; the number next to it says the same to screen readers. */
 export function gauge(share, kind = "") {
   const fill = el("span", { class: "gauge-fill" });
   setGauge(fill, share);

@@ -1,4 +1,4 @@
-// Sends what was decided on a text to the server, and takes it back.
+// Sends the decisions on a text to the server, and withdraws them.
 
 import { api } from "./api.js";
 import { button, el } from "./dom.js";
@@ -26,7 +26,7 @@ export function decidedInWords(session) {
   return parts.filter(([labels]) => labels.length).map(([labels, word]) => `${labels.length} ${word}`).join(", ");
 }
 
-/** The button that sends feedback, and beside it what was saved, with a way back. */
+/** The button that sends feedback, with what was saved and a button to undo it. */
 export class FeedbackButton {
   constructor(session) {
     this.session = session;
@@ -75,7 +75,7 @@ export class FeedbackButton {
     this.update();
     try {
       const id = await sendFeedback(this.session);
-      // Other choices for the same text replace those that were sent before.
+      // New choices for the same text replace the ones sent before.
       const isReplaced = before?.text === text && before.model === store.model.id;
       if (isReplaced) await api.withdrawFeedback(store.model.id, before.id);
       this.saved = { id, key, text, model: store.model.id };

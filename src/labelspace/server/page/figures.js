@@ -6,11 +6,11 @@ import { table } from "./table.js";
 import { drawing } from "./svg.js";
 
 const MEANINGS = {
-  P: "precision: of the first k suggestions, so many are right",
-  nDCG: "gain: right labels, those higher up count more",
+  P: "precision: the share of the first k suggestions that are right",
+  nDCG: "gain: right labels count more the higher they are in the list",
   PSP: "precision that counts rare labels more",
   PSnDCG: "gain that counts rare labels more",
-  R: "recall: of the right labels, so many are among the first k",
+  R: "recall: the share of the right labels that are among the first k",
   RP: "precision, of at most as many labels as are right",
   coverage: "labels that are ever suggested",
   ECE: "how far probabilities are from how often labels are right",
@@ -27,12 +27,12 @@ const DIAGRAMS = [
   [
     "reliability",
     "Are the probabilities right?",
-    "Points on the dashed line are exactly right; below it the model is too sure. Vertical lines are 95 % intervals.",
+    "Points on the dashed line are exactly right; below it, the model is too sure. Vertical lines are 95 % intervals.",
   ],
   [
     "precision_coverage",
     "How much can be kept?",
-    "Keep only labels above a threshold: the higher it is, the fewer are kept (to the left), and the more are right.",
+    "With a higher threshold, fewer labels are kept (to the left), and more of them are right.",
   ],
 ];
 
@@ -45,13 +45,13 @@ export function figuresPart({ data, figures, svg }) {
     metricsTable(figures),
     el("div", { class: "diagrams" }, ...DIAGRAMS.map((one) => diagram(svg, ...one)).filter(Boolean)),
     ...(figures.by_frequency ? [
-      el("h3", { text: "By how often labels occur in training" }),
+      el("h3", { text: "By frequency of the labels in training" }),
       frequencyTable(figures.by_frequency),
     ] : []),
   ];
 }
 
-/** What keeps the figures from meaning what they seem to. */
+/** Warnings about how to read the figures. */
 function warnings({ seen_in_training: seen, n_unknown_labels: unknown }) {
   const said = [];
   if (seen) said.push(`${figure(seen)} % of these documents were in the training data.`);

@@ -1,4 +1,4 @@
-// Filters: branches that are asked for, labels that are left out, as chips and in the tree.
+// Filters: branches to suggest from and labels to leave out, as chips and in the tree.
 
 import { api } from "./api.js";
 import { el, name, uniqueId } from "./dom.js";
@@ -131,13 +131,13 @@ async function choose(item, mode) {
   store.setFilter(item.value, filter);
 }
 
-/** Lists the labels of a branch; of one that is too large, the label alone is left out, and that is said. */
+/** Lists the labels of a branch; of a branch that is too large only the label itself is left out, with a notice. */
 async function excludeBranch(filter, item) {
   const excluded = store.filterOptions().exclude.length;
   if (excluded + item.n_below + 1 > MOST_EXCLUDED) {
     filter.scope = "itself only";
     notify(
-      `The branch has ${count(item.n_below)} labels below it, but at most ${count(MOST_EXCLUDED)} can be left out. ` +
+      `The branch has ${count(item.n_below)} labels, but at most ${count(MOST_EXCLUDED)} can be left out. ` +
         "Only the label itself is left out; open the branch to leave out parts of it.",
     );
     return;

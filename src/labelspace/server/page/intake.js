@@ -77,7 +77,7 @@ export class Intake {
       this.source.forget();
       notify(`${plural(stored, "document")} added${known ? `; ${count(known)} were in the inbox already` : ""}.`);
     } catch (error) {
-      notifyError(error, stored ? `${count(stored)} were added, the others not` : "Nothing was added");
+      notifyError(error, stored ? `${count(stored)} were added, the others were not` : "Nothing was added");
     }
     this.said.textContent = "";
     this.isBusy = false;

@@ -1,10 +1,10 @@
-// Asks for the key of a server that wants one; it is kept until the tab is closed.
+// Asks the user for the key of a server that needs one; it is kept until the tab is closed.
 
 import { keepSecret } from "./storage.js";
 
 let asking = null;
 
-/** Resolves with a key, or null where the user gives none; several requests that need one share the question. */
+/** Resolves with a key, or null if the user gives none; several requests share one dialog. */
 export function askForKey(wasGiven, detail) {
   asking ??= ask(wasGiven, detail).finally(() => {
     asking = null;

@@ -1,4 +1,4 @@
-// What people decided, and learning from it: a job on the server, followed until it ends.
+// Stored feedback, and training on it: a job on the server, followed until it ends.
 
 import { api } from "./api.js";
 import { button, el, setGauge } from "./dom.js";
@@ -22,7 +22,7 @@ export class Learning {
     });
     this.reload = button("Reload from disk", {
       "data-testid": "reload",
-      title: "Read the folder of the model again, as after a training elsewhere",
+      title: "Load the model from its folder again, for example after a training elsewhere",
       onclick: () => this.readAgain(),
     });
     this.step = el("p", { role: "status", "data-testid": "job" });
@@ -64,12 +64,12 @@ export class Learning {
   #hint(may) {
     if (!may) return el("p", { class: "soft", text: store.readOnly });
     const text = this.model.can_learn
-      ? "A new model is trained on the data and the feedback. It takes over if it is no worse on held-out documents."
+      ? "A new model is trained on the data and the feedback. It replaces this one if it is no worse on held-out documents."
       : "Learning needs the training data: start the server with --data.";
     return el("p", { class: "soft", text });
   }
 
-  // A page that was left or loaded again finds the job that still runs.
+  // After a reload, the page finds a job that is still running.
   async #resume() {
     try {
       const { jobs } = await api.jobs();
@@ -105,7 +105,7 @@ export class Learning {
     }
     this.learn.disabled = false;
     if (now.result?.swapped) {
-      notify("The new model has taken over.");
+      notify("The new model is now in use.");
       await this.onNewModel();
     }
   }
@@ -127,7 +127,7 @@ export class Learning {
     this.reload.disabled = true;
     try {
       const { changed, version } = await api.reload(this.model.id);
-      notify(changed ? `Version ${version} is served now.` : "The folder has the version that is served already.");
+      notify(changed ? `Version ${version} is now in use.` : "The version in the folder is already in use.");
       if (changed) await this.onNewModel();
     } catch (error) {
       notifyError(error, "The model was not reloaded");
@@ -148,7 +148,7 @@ function resultOf(result) {
     el(
       "p",
       {},
-      el("b", { text: swapped ? "The new model took over. " : "The model of before stays. " }),
+      el("b", { text: swapped ? "The new model is in use. " : "The old model stays in use. " }),
       `${ended(String(reason ?? ""))}${from}`,
     ),
     table({ head: ["", "before", "new"], rows, areNumbers: true }),

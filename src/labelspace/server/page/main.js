@@ -8,7 +8,7 @@ import { notifyError, sentence } from "./notices.js";
 import { store } from "./store.js";
 import * as tag from "./tag.js";
 
-// What the first view does not need is loaded when it is asked for.
+// Scripts that the first view does not need are loaded on demand.
 const VIEWS = {
   "": { title: "Tag", load: async () => tag },
   review: { title: "Review", load: () => styled(import("./review.js")) },

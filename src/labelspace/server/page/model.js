@@ -1,4 +1,4 @@
-// Model: what it is, how good it is, what it learned from people, and how to ask it from elsewhere.
+// Model: what it is, how good it is, what it learned from people, and how to call it from other programs.
 
 import { api, base } from "./api.js";
 import { button, el, name } from "./dom.js";
@@ -58,7 +58,7 @@ function facts(model) {
     ["Training documents", count(model.n_documents)],
     ["Members", members.join(", ") || "none: a single method"],
     ["Hierarchy", model.has_hierarchy ? "yes" : "no"],
-    ["Probabilities", model.calibrated ? "calibrated" : "no: scores only order labels"],
+    ["Probabilities", model.calibrated ? "calibrated" : "no: scores only rank labels"],
     ["Explanations", model.explains ? "yes" : "no"],
     ["Version", model.version],
     ["Trained", date(model.created)],
@@ -84,7 +84,7 @@ async function fillFigures(part, model, signal) {
     } else part.replaceChildren(title, ...figuresPart(answer));
   } catch (error) {
     const isMissing = error.status === 404;
-    const hint = "No figures: they are measured where the server is started with --data and test documents.";
+    const hint = "No figures: start the server with --data and test documents to measure them.";
     const said = isMissing ? hint : `The figures could not be read: ${error.message}.`;
     part.replaceChildren(title, el("p", { class: isMissing ? "soft" : "wrong", text: said }));
   }
@@ -113,7 +113,7 @@ function map(model) {
     "section",
     { class: "part" },
     title,
-    el("p", { class: "soft", text: "The map is a page of its own." }),
+    el("p", { class: "soft", text: "The map opens as a page of its own." }),
     el("div", { class: "row" }, offer),
   );
 }

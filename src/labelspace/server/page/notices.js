@@ -1,4 +1,4 @@
-// Notices at the edge of the page: they say what happened and never block.
+// Notices at the edge of the page: they report what happened and never block.
 
 import { el } from "./dom.js";
 import { icon } from "./icons.js";
@@ -31,13 +31,13 @@ export function notify(text, { isError = false, action = null } = {}) {
   return close;
 }
 
-// Nobody loses a notice that they are reading or about to act on.
+// A notice stays while the user reads it or is about to act on it.
 function waitUntilUnused(node, close) {
   if (node.matches(":hover, :focus-within")) setTimeout(() => waitUntilUnused(node, close), 1000);
   else close();
 }
 
-/** Says what went wrong; a request that was given up is no error. */
+/** Shows an error; a cancelled request is no error. */
 export function notifyError(error, what = "") {
   if (error?.name === "AbortError") return;
   const said = error?.message || String(error);
@@ -49,5 +49,5 @@ export function sentence(text) {
   return ended(text.charAt(0).toUpperCase() + text.slice(1));
 }
 
-/** The same, where the first letter means something, as in nDCG. */
+/** A text that ends with a period; its first letter stays, since its case may matter, as in nDCG. */
 export const ended = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);

@@ -7,7 +7,7 @@ export class Description {
     this.document = document;
   }
 
-  /** The thing that a reference names; the thing itself where it is none. */
+  /** Resolves a reference; other values are returned as they are. */
   resolve(thing) {
     if (!thing?.$ref) return thing ?? {};
     return thing.$ref.replace(/^#\//, "").split("/").reduce(
@@ -30,7 +30,7 @@ export class Description {
     return groups;
   }
 
-  /** A schema with what it is made of; a union with null is the other part. */
+  /** A schema with its parts resolved; of a union with null, the other part. */
   schemaOf(given) {
     const schema = this.resolve(given);
     const parts = schema.anyOf ?? schema.oneOf ?? schema.allOf;
@@ -45,20 +45,20 @@ export class Description {
     return schema.isNullable ? `${name} or null` : name;
   }
 
-  /** The schema of the objects that a field holds, where it holds some. */
+  /** The schema of the objects in a field, if any. */
   objectOf(given) {
     const schema = this.schemaOf(given);
     if (schema.type === "array") return this.objectOf(schema.items ?? {});
     return schema.properties ? schema : null;
   }
 
-  /** The fields of an object, those that are required first. */
+  /** The fields of an object, required ones first. */
   fieldsOf(schema) {
     const isOptional = ([name]) => Number(!schema.required?.includes(name));
     return Object.entries(schema.properties ?? {}).sort((a, b) => isOptional(a) - isOptional(b));
   }
 
-  /** A body to begin with: without what is null or empty anyway. */
+  /** An example of a body, without fields that may be null or empty. */
   requestExample(given) {
     const isSaid = (value) => value !== null && !(Array.isArray(value) && !value.length);
     const bare = (value) => {

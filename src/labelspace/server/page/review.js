@@ -1,4 +1,4 @@
-// Review: walks the inbox, a document at a time, those first where a decision tells the model most.
+// Review: goes through the inbox one document at a time, first those where a decision tells the model most.
 
 import { api } from "./api.js";
 import { button, el, setGauge } from "./dom.js";
@@ -81,8 +81,8 @@ class Review {
     bindKeys("Review", [
       { keys: ["s"], shown: "S", text: "Save and next", run: () => this.save() },
       { keys: ["Ctrl+s"], shown: "Ctrl S", text: "Save and next", inText: true, run: () => this.save() },
-      { keys: ["n"], shown: "N", text: "Skip to the next", run: () => this.skip() },
-      { keys: ["u"], shown: "U", text: "Undo the last", run: () => this.undo() },
+      { keys: ["n"], shown: "N", text: "Skip to the next document", run: () => this.skip() },
+      { keys: ["u"], shown: "U", text: "Undo the last step", run: () => this.undo() },
     ], this.signal);
   }
 
@@ -105,7 +105,7 @@ class Review {
     this.update();
   }
 
-  /** Asks for the next documents in the chosen order. */
+  /** Requests the next documents in the chosen order. */
   async load() {
     try {
       const { documents, progress } = await api.review(store.model.id, this.order.value, FETCHED);
@@ -118,7 +118,7 @@ class Review {
     }
   }
 
-  /** Puts a document on the desk, with decisions where it was there before. */
+  /** Shows a document, with earlier decisions if it was shown before. */
   #open(document, decisions = []) {
     this.current = document;
     this.session.restore(decisions);
@@ -149,7 +149,7 @@ class Review {
     if (this.empty.hidden) return;
     const here = store.readOnly ? "" : ", or from here";
     const said = total
-      ? "All documents are reviewed. What was decided is learned on the Model view."
+      ? "All documents are reviewed. The Model view starts a training on the feedback."
       : `The inbox is empty. Documents come from the file of --inbox, or from POST /review${here}.`;
     this.empty.replaceChildren(...[
       el("h2", { text: total ? "Done" : "Nothing to review yet" }),
@@ -174,7 +174,7 @@ class Review {
       });
       this.#count(step.kind, 1);
       this.isBusy = false;
-      // The next document is worked on with the keyboard as soon as it has suggestions.
+      // The keyboard works on the next document as soon as it has suggestions.
       const focus = () => this.workbench.list.focus();
       this.session.addEventListener("suggestions", focus, { once: true, signal: this.signal });
       if (this.queue.length) this.#open(this.queue.shift());
@@ -206,7 +206,7 @@ class Review {
     });
   }
 
-  /** Takes the last step back: its document is on the desk again, with what was decided. */
+  /** Undoes the last step: its document is shown again, with the decisions. */
   async undo() {
     const last = this.done.at(-1);
     if (!last || this.isBusy) return;
@@ -219,10 +219,10 @@ class Review {
       if (this.current) this.queue.unshift(this.current);
       this.isBusy = false;
       this.#open(last.document, last.decisions);
-      notify(last.kind === "done" ? "Taken back: the document is open again." : "The document is open again.");
+      notify(last.kind === "done" ? "Undone: the document is open again." : "The document is open again.");
     } catch (error) {
       this.isBusy = false;
-      notifyError(error, "The last step was not taken back");
+      notifyError(error, "The last step was not undone");
     }
     this.update();
   }

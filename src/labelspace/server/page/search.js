@@ -86,9 +86,9 @@ export class LabelSearch {
     if (!labels.length) this.list.append(el("li", {
       class: "option-none",
       role: "presentation",
-      text: "No label has such a name.",
+      text: "No label has this name.",
     }));
-    this.said.textContent = labels.length ? "" : "No label has such a name.";
+    this.said.textContent = labels.length ? "" : "No label has this name.";
     this.#setActive(query.trim() && labels.length ? 0 : -1);
     this.list.hidden = false;
     this.input.setAttribute("aria-expanded", "true");

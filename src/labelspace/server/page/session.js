@@ -1,4 +1,4 @@
-// One document at work: its text, the suggestions for it, what was decided, and why each label was suggested.
+// The state of one document: its text, its suggestions, the decisions, and the reasons for each label.
 
 import { api } from "./api.js";
 import { store } from "./store.js";
@@ -35,7 +35,7 @@ export class Session extends EventTarget {
     this.addEventListener(event, listener);
   }
 
-  /** Takes a text, and asks for suggestions when it rests. */
+  /** Takes a text, and requests suggestions once it stops changing. */
   setText(text, { now = false } = {}) {
     this.text = text;
     this.#explanations.clear();
@@ -45,7 +45,7 @@ export class Session extends EventTarget {
     else this.#timer = setTimeout(() => this.suggest(), TYPING_PAUSE);
   }
 
-  /** Asks for suggestions now; the answer to an earlier question is dropped. */
+  /** Requests suggestions now; the answer to an earlier request is dropped. */
   async suggest() {
     clearTimeout(this.#timer);
     this.#request?.abort();
@@ -100,7 +100,7 @@ export class Session extends EventTarget {
     this.tell("decisions");
   }
 
-  /** Adds a label that was looked up; one that is suggested counts as accepted. */
+  /** Adds a label that was searched for; a suggested label counts as accepted. */
   add(label) {
     const suggested = this.suggestions.find((one) => one.label === label.label);
     this.decisions.set(label.label, { label: suggested ?? label, state: suggested ? "accepted" : "added" });
@@ -122,7 +122,7 @@ export class Session extends EventTarget {
     return { text: this.text, accepted: names("accepted"), rejected: names("rejected"), added: names("added") };
   }
 
-  /** Why the text has a label; asked once for each. */
+  /** The reasons for a label; requested once for each. */
   explain(label) {
     let found = this.#explanations.get(label);
     if (!found) {

@@ -1,4 +1,4 @@
-// A control that takes a file of documents: drop it or choose it, then say which column is what.
+// A control that takes a file of documents: drop it or choose it, then choose the columns of text and id.
 
 import { chooseColumns, documentOf } from "./columns.js";
 import { el, name } from "./dom.js";
@@ -32,7 +32,7 @@ export class FileSource {
       { for: "file", class: "drop", "data-testid": "drop" },
       icon("file"),
       el("span", {}, this.choose, " or drop it here"),
-      el("small", { text: "CSV, TSV, JSON lines or plain text (a document per line); also packed as .gz" }),
+      el("small", { text: "CSV, TSV, JSON lines or plain text (a document per line); also compressed as .gz" }),
     );
     this.about = el("div", { class: "file-about", hidden: true, "data-testid": "file-about" });
     this.node = el("div", { class: "file-source" }, this.input, this.drop, this.about);
@@ -141,7 +141,7 @@ export class FileSource {
   }
 }
 
-/** Documents in parts that the server takes: so many, and of so many bytes at most. */
+/** Yields documents in parts within the server's limits of documents and bytes per request. */
 export async function* chunks(documents, { max_documents: most, max_body_bytes: mostBytes }) {
   let [part, size] = [[], 0];
   for await (const document of documents) {

@@ -1,22 +1,22 @@
-// What all views share: the server, the models, the one in use, and the filters. Views listen for changes.
+// What all views share: the server, the models, the model in use, and the filters. Views listen for changes.
 
 import { keepSetting, setting } from "./storage.js";
 
 export const EVERYTHING = 0.49; // the place of the slider to the left of a precision of 50 %
 
 class Store extends EventTarget {
-  /** What the server says of itself: limits, read_only. */
+  /** The server's description: limits, read_only. */
   server = null;
   /** @type {Array<Object>} */
   models = [];
   model = null;
-  /** Number of suggestions asked for. */
+  /** The number of requested suggestions. */
   k = Number(setting("k")) || 10;
   /** Expected precision of what is shown, or EVERYTHING. */
   sure = Number(setting("sure")) || EVERYTHING;
-  /** Why writing is refused, or null where it is not. */
+  /** The reason why writing is refused, or null. */
   readOnly = null;
-  /** Labels that are asked for or left out, by name. @type {Map<string, Object>} */
+  /** Labels to suggest from or to leave out, by name. @type {Map<string, Object>} */
   filters = new Map();
 
   on(event, listener, signal) {
@@ -42,7 +42,7 @@ class Store extends EventTarget {
     this.tell("model");
   }
 
-  /** Takes news of a model, such as another version of it. */
+  /** Takes a new description of a model, such as that of a new version. */
   updateModel(model) {
     this.models = this.models.map((known) => (known.id === model.id ? model : known));
     if (this.model?.id === model.id) this.model = model;

@@ -1,4 +1,4 @@
-// The list of suggestions: each can be looked into, accepted and rejected, and stays in its place when decided.
+// The list of suggestions: each can be explained, accepted and rejected, and stays in its place when decided.
 
 import { el, name, pathNode, pathText, setGauge, shown } from "./dom.js";
 import { certainty, percent, plural } from "./format.js";
@@ -58,7 +58,7 @@ export class SuggestionList {
   #sayNoneSure(sure, unsure) {
     this.empty.hidden = sure.length > 0 || unsure.length === 0;
     if (!this.empty.hidden) {
-      this.empty.textContent = `No label is sure enough. The best one is right with ${percent(unsure[0].probability)}.`;
+      this.empty.textContent = `No label is sure enough. The best one is right with a probability of ${percent(unsure[0].probability)}.`;
     }
   }
 
@@ -158,7 +158,7 @@ export class SuggestionList {
     return [...this.rows.values()].filter((row) => row.node.checkVisibility?.() ?? row.node.offsetParent);
   }
 
-  /** Moves the focus by so many rows; to the selected one where the list has no focus yet. */
+  /** Moves the focus by some rows; to the selected row if the list has no focus yet. */
   move(step) {
     const visible = this.#visible();
     if (!visible.length) return;

@@ -1,18 +1,18 @@
-// "How sure": a slider over the precisions that the model can reach, and what each of them costs, in words.
+// "How sure": a slider over the precisions that the model can reach, with the share of right labels that each finds.
 
 import { el } from "./dom.js";
 import { percent } from "./format.js";
 import { store } from "./store.js";
 
-const ESTIMATE = "The held-out documents were too few to show this precision; it is what they had.";
+const ESTIMATE = "An estimate: there were too few held-out documents to confirm this precision.";
 
-/** What the place of the slider means. */
+/** The meaning of the slider's position. */
 export function meaning(row, k) {
   if (!row) return { short: "everything", long: `The ${k} best labels, sure or not.` };
   const found = `about ${percent(row.coverage)} of the right labels are found`;
   return {
     short: `${percent(row.precision)} right`,
-    long: `About ${percent(row.precision)} of what is shown is right; ${found}.`,
+    long: `About ${percent(row.precision)} of the shown labels are right; ${found}.`,
   };
 }
 

@@ -8,9 +8,9 @@ import { Session } from "./session.js";
 import { store } from "./store.js";
 import { Workbench } from "./workbench.js";
 
-const OTHER_TEXT = 0.3; // of the text before: where less is left of it, it is another text
+const OTHER_TEXT = 0.3; // share of the text before; if less is left, it is a different text
 
-// Outlives the view, so that a look at the model loses nothing.
+// Outlives the view, so that nothing is lost when the user looks at another view.
 const session = new Session();
 const feedback = new FeedbackButton(session);
 
@@ -24,14 +24,14 @@ export function isOtherText(before, after) {
   return start + end < OTHER_TEXT * before.length;
 }
 
-// Choices for one text must not be sent with another one.
+// Choices for one text must not be sent with a different text.
 function takeText(text, event) {
   const before = session.text;
   const isReplaced = !text || ["insertFromPaste", "insertFromDrop", "insertReplacementText"].includes(event?.inputType);
   if (before && session.decisions.size && isReplaced && isOtherText(before, text)) {
     const kept = [...session.decisions];
     session.restore([]);
-    notify("This is another text: the choices for the one before were cleared.", {
+    notify("This is a different text: the choices for the text before were cleared.", {
       action: { text: "Bring them back", run: () => session.restore(kept) },
     });
   }

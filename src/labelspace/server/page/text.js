@@ -6,10 +6,10 @@ import { store } from "./store.js";
 
 const STRENGTHS = 4; // shades of a mark
 const LEAST = 0.08; // of the largest share: less is not worth a mark
-const MOST_SHARE = 1 / 8; // of the words of a long text, and at least so many:
+const MOST_SHARE = 1 / 8; // of the words of a long text, but at least this many:
 const AT_LEAST = 12;
 
-/** The words worth a mark, in the order of the text. */
+/** The words to highlight, in the order of the text. */
 export function wordsToMark({ words, n_words: total }) {
   const ranked = [...words].sort((a, b) => Math.abs(b.share) - Math.abs(a.share));
   const largest = Math.abs(ranked[0]?.share ?? 0);
@@ -75,7 +75,7 @@ export class TextPane {
     this.area.scrollTop = 0;
   }
 
-  /** Says how long the text is, where that is worth knowing. */
+  /** Shows the length of a long text. */
   describe(text) {
     const limit = store.server.limits.max_text_characters;
     const words = text.trim() ? text.trim().split(/\s+/).length : 0;

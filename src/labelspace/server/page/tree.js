@@ -120,7 +120,7 @@ export class LabelTree {
     if (group) group.hidden = !open;
   }
 
-  /** Shows which labels are asked for or left out. */
+  /** Shows which labels are filters. */
   update() {
     for (const node of this.node.querySelectorAll("[role=treeitem]")) this.#showMode(node);
   }

@@ -132,7 +132,7 @@ export class TryIt {
   }
 
   async #askAndRetry() {
-    const key = await askForKey(Boolean(secret("key")), "send another one");
+    const key = await askForKey(Boolean(secret("key")), "send a different one");
     if (!key) return;
     keepSecret("key", key);
     this.#showCurl();

@@ -29,7 +29,7 @@ export class WhyPane {
     this.label = null;
     this.body.replaceChildren(el("p", {
       class: "empty",
-      text: "Why a label is suggested appears here: words, methods, similar documents.",
+      text: "The reasons for a label appear here: words, methods, similar documents.",
     }));
   }
 
@@ -43,7 +43,7 @@ export class WhyPane {
     if (isSame) parts.append(...(this.body.querySelector(".why-parts")?.childNodes ?? []));
     this.body.replaceChildren(heading(label), facts, parts);
     if (!store.model.explains) {
-      parts.replaceChildren(el("p", { class: "soft", text: "The method of this model cannot say why." }));
+      parts.replaceChildren(el("p", { class: "soft", text: "The method of this model cannot explain its labels." }));
       return;
     }
     try {
@@ -78,7 +78,7 @@ function factsOf(label) {
   return facts;
 }
 
-/** A URI as a link where it is one of the web; others could run a script. */
+/** A web address as a link; other URIs could run a script, so they stay text. */
 function uriNode(uri) {
   if (!/^https?:\/\//i.test(uri)) return name(uri, { class: "uri" });
   return el(
@@ -111,7 +111,7 @@ function footnote({ remainder, log_odds: odds, baseline }) {
   );
 }
 
-/** Equal words once, those that say most first. */
+/** Returns each word once, the most important first. */
 function words({ words: all }) {
   const merged = new Map();
   for (const { text, share } of all) {
@@ -179,7 +179,7 @@ function neighbors({ neighbors: found }) {
     )));
 }
 
-/** A text, of which a long one shows its beginning until asked for more. */
+/** A text; a long one is cut, with a button for the rest. */
 function clipped(given) {
   const text = shown(given);
   const node = el("p", { class: "neighbor-text", dir: "auto", text });

@@ -1,4 +1,4 @@
-// The place of work on one document: text, suggestions, what was chosen, and why. Tag and Review share it.
+// The workbench for one document: text, suggestions, chosen labels, and reasons. Tag and Review share it.
 
 import { api } from "./api.js";
 import { Chosen } from "./chosen.js";
@@ -95,7 +95,7 @@ export class Workbench {
       "Suggestions",
       [
         { keys: ["j"], shown: "J", text: "Next suggestion", run: () => list.move(1) },
-        { keys: ["k"], shown: "K", text: "Suggestion before", run: () => list.move(-1) },
+        { keys: ["k"], shown: "K", text: "Previous suggestion", run: () => list.move(-1) },
         {
           keys: ["ArrowDown"],
           shown: "↓",
@@ -106,12 +106,12 @@ export class Workbench {
         {
           keys: ["ArrowUp"],
           shown: "↑",
-          text: "Suggestion before, in the list",
+          text: "Previous suggestion, in the list",
           where: isFree,
           run: () => list.move(-1),
         },
-        { keys: ["a"], shown: "A", text: "Accept, or take it back", run: decide("accepted") },
-        { keys: ["r"], shown: "R", text: "Reject, or take it back", run: decide("rejected") },
+        { keys: ["a"], shown: "A", text: "Accept, or undo", run: decide("accepted") },
+        { keys: ["r"], shown: "R", text: "Reject, or undo", run: decide("rejected") },
         { keys: ["/"], shown: "/", text: "Search for a label to add", run: () => this.chosen.search.focus() },
         { keys: ["f"], shown: "F", text: "Filter by branch", run: () => this.filters.toggle.click() },
         { keys: ["t"], shown: "T", text: "To the text", run: () => this.text.area.focus() },
@@ -149,7 +149,7 @@ export class Workbench {
         ...labels.map((label) => el("li", { class: "chip is-example" }, name(label.name))),
       ));
     } catch {
-      // Only examples are missing; what matters fails with a notice of its own.
+      // Only examples are missing: no notice is needed.
     }
   }
 
@@ -181,7 +181,7 @@ export class Workbench {
     if (session.version && session.version !== store.model.version) this.#renew();
   }
 
-  // The server may have taken up another version of the model: its thresholds are other ones, too.
+  // The server may have loaded another version of the model, which has other thresholds.
   async #renew() {
     try {
       store.updateModel(await api.model(store.model.id));
@@ -189,7 +189,7 @@ export class Workbench {
       this.sure.update();
       this.list.update();
     } catch {
-      // The next answer asks again.
+      // The next answer tries again.
     }
   }
 
@@ -255,7 +255,7 @@ export class Workbench {
       const isCurrent = this.marked === label && text === this.session.text && text === this.text.value;
       if (isCurrent) this.text.mark(label, explanation);
     } catch {
-      this.#unmark(); // the panel beside says why
+      this.#unmark(); // the panel next to the list says why
     }
   }
 }

@@ -18,8 +18,6 @@ from labelspace.server.state import State, Writing, server_state
 
 router = APIRouter(prefix="/v1", tags=["Annif"])
 UNKNOWN_LANGUAGE = "und"  # the code of ISO 639
-Limit = Annotated[int, Field(ge=1)]
-Threshold = Annotated[float, Field(ge=0, le=1)]
 
 
 class AnnifDocument(BaseModel):

@@ -117,7 +117,8 @@ def level(model: LoadedModel, parent: str, limit: int, offset: int) -> dict[str,
 
 def tree_item(model: LoadedModel, label: int) -> dict[str, Any]:
     """Return a label as an item of a level."""
-    shown, n_below = model.labels[label], model.labels.n_below(label)
+    shown = model.labels[label]
+    n_below = model.labels.n_below(label)
     return {
         "value": shown["label"],
         "alias": shown["label"],  # the name in annotations of Label Studio
