@@ -2,66 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Self, Unpack, overload
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace import metrics, store
+from labelspace import metrics
 from labelspace.data.answer_files.answer_columns import Output, Table, answer_table, check_output, named
 from labelspace.data.document_sketch import DocumentSketch
-from labelspace.data.objects.document_reader import DataOptions, DocumentReader, Labels, saved_fields
-from labelspace.data.objects.inputs import Documents, dataset_inputs, document_names, read_inputs
+from labelspace.data.objects.document_reader import DataOptions, DocumentReader, Labels
+from labelspace.data.objects.inputs import Documents, document_names, read_inputs
 from labelspace.data.records import Record
 from labelspace.errors import DataError, NotFittedError, ParameterError
-from labelspace.estimator import Stateful
 from labelspace.explain import Explanation
 from labelspace.explain.explainer import Explainer
 from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.features.base import Features
 from labelspace.features.registry import features_class
-from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, is_matrix, override
+from labelspace.features.views import FeatureCache, View, ViewTransformer, override
 from labelspace.labels.selection import Selection, ids_of
 from labelspace.labels.tag_options import SelectOptions, TagOptions
 from labelspace.models.base import Model
-from labelspace.models.capabilities import (
-    AddsLabels,
-    Calibrated,
-    Explains,
-    HasMembers,
-    UsesLabelText,
-    ZeroShot,
-    require,
-)
+from labelspace.models.capabilities import AddsLabels, Calibrated, Explains, HasMembers, ZeroShot, require
 from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.fit_context import Budget, Executor
-from labelspace.models.registry import DEFAULT, create, load_model
+from labelspace.models.registry import DEFAULT, create
 from labelspace.options import check_names
+from labelspace.tagger import saving
 from labelspace.tagger.answers import Answer, Answers, LabelChoice, Selections, Tags
+from labelspace.tagger.inputs import InputReader, Validation
 from labelspace.tagger.streams import document_answers, stream
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
 
 Text = str | Mapping[str, Any]
 """A text, or the row of a table for a tagger that learned from one."""
-Validation = Dataset | Callable[[], Dataset | None]
-"""Validation documents, or a function that reads them when the method asks."""
-DOCUMENTS = "documents"  # the part of a saved tagger with the sketch of its training documents
-TRAINING_DOCUMENTS = "training_documents"  # the part with their ids
-
-
-S = TypeVar("S", bound=Stateful)
 
 
 class Tagger:
-    """Tags texts with names.
+    """Tags texts with label names.
 
     ``method`` is a registry name (``labelspace methods`` lists them) or a model; further parameters are the method's.
     ``features`` replaces the features that the method would have made of texts: a registry name, or features with
-    settings of their own; ``feature_params`` are settings of either. They are unused where features come ready-made.
+    settings of their own; ``feature_params`` are settings of either. They are unused if features come ready-made.
 
     >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"]
     >>> tagger = Tagger(method="neighbors").fit(texts, [["baking"], ["baking", "dough"], ["fish"], ["fish"]])
@@ -72,10 +57,10 @@ class Tagger:
     model: Model
     features_: ViewTransformer | None  # None once fitted on ready-made features
     labels_: LabelSpace
-    columns_: Columns | None = None  # of the table that it learned from
-    fields_: Fields | None = None  # the columns with texts and labels, where these were named or found
-    documents_: DocumentSketch | None = None  # of the training documents; None where there were none
-    training_documents_: TrainingDocuments | None = None  # for explanations that name some of them
+    columns_: Columns | None = None  # of the table that the tagger learned from
+    fields_: Fields | None = None  # the columns with texts and labels, if these were named or found
+    documents_: DocumentSketch | None = None  # of the training documents, if any
+    training_documents_: TrainingDocuments | None = None  # for explanations that name training documents
 
     def __init__(
         self,
@@ -88,12 +73,12 @@ class Tagger:
         given = features.get_params() if isinstance(features, Features) else {}
         self.features = features.name if isinstance(features, Features) else features
         if self.features is not None:
-            features_class(self.features)  # an unknown name is said here
+            features_class(self.features)  # raises an error for an unknown name
         self.feature_params = {**given, **(feature_params or {})}
         self._selections = Selections()
 
     def views(self, documents: Dataset) -> list[View]:
-        """The views that will be made of training documents with texts."""
+        """Return the views that training makes of documents with texts."""
         return override(self.model.views(documents), self.features, self.feature_params, self.model.name)
 
     def check_params(self) -> None:
@@ -114,7 +99,7 @@ class Tagger:
     ) -> Self:
         """Learn from texts and the names of their labels, or from features and a matrix of labels; see docs/python.md.
 
-        Of a table, ``text`` and ``labels`` name the columns: ``fit(df, text="title", labels="tags")``. ``options`` are
+        For a table, ``text`` and ``labels`` name columns: ``fit(df, text="title", labels="tags")``. ``options`` are
         those of ``DataOptions``. ``keep_texts`` keeps the texts, for explanations that show the documents that voted.
         """
         check_names(options, DataOptions)
@@ -134,8 +119,8 @@ class Tagger:
     ) -> Self:
         """Learn from a Dataset; ``cache`` has features that were fitted on the same documents before.
 
-        ``checkpoint`` is a folder where a training that is interrupted leaves what it needs to resume. A method that
-        can leave something out to keep to a ``budget`` does so. ``keep_texts`` keeps the training texts with the model,
+        ``checkpoint`` is a folder where an interrupted training leaves what it needs to resume. A method that can
+        leave something out to keep to a ``budget`` does so. ``keep_texts`` keeps the training texts with the model,
         for explanations that show the documents that voted. ``executor`` runs tasks of the training on a cluster.
         """
         if keep_texts and not self.model.names_documents:
@@ -153,16 +138,21 @@ class Tagger:
                 )
             features = ViewTransformer(self.views(train))
             inputs = features.fit_transform(train.texts, cache=cache, progress=progress)
-        self.columns_, self.fields_, self.features_ = (
-            train.columns,
-            train.fields,
-            features,
-        )  # not before: what fails above changes nothing
+        # Not before: a failure above leaves the tagger as it was.
+        self.columns_ = train.columns
+        self.fields_ = train.fields
+        self.features_ = features
         self.model.fit(
-            inputs, train.Y, labels=train.labels, validation=self._validation(validation), progress=progress,
-            label_features=self._label_features(train.labels), checkpoint=checkpoint, budget=budget,
+            inputs,
+            train.Y,
+            labels=train.labels,
+            validation=self._reader.validation(validation),
+            progress=progress,
+            label_features=self._reader.label_features(train.labels),
+            checkpoint=checkpoint,
+            budget=budget,
             executor=executor,
-        )  # fmt: skip
+        )
         if features is not None:
             features.keep(self.model.widths_)
         self.labels_ = train.labels.counted(train.Y)
@@ -172,25 +162,8 @@ class Tagger:
             self.training_documents_ = TrainingDocuments.of(train, self.model.trained_rows, keep_texts)
         return self
 
-    def _validation(self, validation: Validation | None) -> Callable[[], tuple[Inputs, Any] | None] | None:
-        if validation is None:
-            return None
-
-        def load() -> tuple[Inputs, Any] | None:
-            documents = validation() if callable(validation) else validation
-            return None if documents is None else (self._inputs(self.inputs_of(documents)), documents.Y)
-
-        return load
-
-    def _label_features(self, labels: LabelSpace) -> Csr | None:
-        """The labels' own texts under the view that the method reads, where it learns from them."""
-        if self.features_ is None or not isinstance(self.model, UsesLabelText) or not self.model.label_text:
-            return None
-        features: Csr = self.features_.transform(labels.texts())[self.model.view.name]
-        return features
-
     def fit_labels(self, labels: LabelSpace) -> Self:
-        """Get ready from the names and synonyms of the labels alone, for a method that can: zero-shot tagging.
+        """Prepare zero-shot tagging from only the names and synonyms of the labels, for a method that can.
 
         >>> Tagger("lexical").fit_labels(LabelSpace(["sourdough", "fish"])).tag("A sourdough starter")[0][0]
         'sourdough'
@@ -198,15 +171,15 @@ class Tagger:
         if not isinstance(labels, LabelSpace):
             raise DataError(f"labels must be a LabelSpace, but are {type(labels).__name__}; write LabelSpace(names)")
         require(self.model, ZeroShot).fit_labels(labels)
-        self.features_ = _raw_text()
-        self.labels_, self.columns_, self.documents_ = self.model.labels_ or labels, None, None
-        self.fields_ = None
+        self.features_ = saving.raw_text()
+        self.labels_ = self.model.labels_ or labels
+        self.columns_ = self.fields_ = self.documents_ = None
         return self
 
     def add_label(self, name: str, texts: Inputs, **params: float) -> None:
-        """Take in a label by documents that carry it, without training again, where the method can.
+        """Add a label by documents that have it, without training again; raise an error if the method cannot.
 
-        ``share`` says on what part of all documents it is expected, where that is known.
+        ``share`` is the share of all documents that is expected to have the label, if known.
 
         >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"] * 10
         >>> tagger = Tagger("glas", embedding_dim=32).fit(texts, [["baking"], ["baking"], ["fish"], ["fish"]] * 10)
@@ -215,11 +188,11 @@ class Tagger:
         True
         """
         self.check_fitted()
-        require(self.model, AddsLabels).add_label(name, self._inputs(texts), **params)
+        require(self.model, AddsLabels).add_label(name, self._reader.read(texts), **params)
         self.labels_ = self.model.labels_ or self.labels_
 
     def remove_label(self, name: str) -> None:
-        """Never suggest a label again, without training again, where the method can."""
+        """Stop suggesting a label, without training again; raise an error if the method cannot."""
         self.check_fitted()
         require(self.model, AddsLabels).remove_label(name)
         self.labels_ = self.model.labels_ or self.labels_
@@ -227,7 +200,7 @@ class Tagger:
     def predict_topk(
         self, inputs: Documents, k: int = 5, *, calibrated: bool = False, **options: Unpack[TagOptions]
     ) -> TopK:
-        """The k best label ids of each document; texts, or rows of features where the model was trained on those.
+        """Return the k best label ids of each document: texts, or rows of features as in training.
 
         ``options`` are those of ``TagOptions``.
         """
@@ -236,12 +209,12 @@ class Tagger:
     def answers(
         self, inputs: Documents, k: int = 5, *, calibrated: bool = False, **options: Unpack[TagOptions]
     ) -> Answers:
-        """The answers as label ids, and what they were chosen from."""
+        """Return the answers as label ids, with the labels that they were chosen from."""
         self.check_fitted()
         check_k(k)
         check_names(options, TagOptions)
         selection = self.selection(options)
-        return self.choice.answers(self._inputs(inputs), k, calibrated, options, selection)
+        return self.choice.answers(self._reader.read(inputs), k, calibrated, options, selection)
 
     @property
     def choice(self) -> LabelChoice:
@@ -249,23 +222,23 @@ class Tagger:
         return LabelChoice(self.model, self.labels_, self.columns_)
 
     def selection(self, options: SelectOptions) -> Selection | None:
-        """The labels that options allow; None where they say nothing of it."""
+        """Return the labels that options allow; None if they allow all labels."""
         return self._selections.get(self.labels_, options)
 
     def precision_threshold(self, precision: float, consistent: bool = False) -> PrecisionThreshold:
-        """What ``precision`` keeps: the threshold, inf where none reaches it, and the coverage to expect."""
+        """Return the threshold that reaches a precision, inf if none does, and the coverage to expect."""
         self.check_fitted()
         return self.choice.precision_threshold(precision, consistent)
 
     def precision_thresholds(self, consistent: bool = False) -> PrecisionThresholds:
-        """The thresholds that were learned in training, of answers with all ancestors where ``consistent``."""
+        """Return the thresholds that were learned in training, with ``consistent`` for answers with all ancestors."""
         self.check_fitted()
         return self.choice.precision_thresholds(consistent)
 
     def predict_proba(self, inputs: Documents, k: int = 5, **options: Unpack[TagOptions]) -> Csr:
-        """The probabilities of the k best labels of each document, as a sparse float32 matrix (n, n_labels).
+        """Return the probabilities of the k best labels of each document, as a sparse float32 matrix (n, n_labels).
 
-        All others are 0: labels below the k best, and those that ``options`` leave out.
+        All other probabilities are 0: of labels below the k best, and of labels that ``options`` leave out.
 
         >>> texts = [f"{a} {b}" for a in ("bread", "fish", "rice") for b in ("hot", "cold", "old", "new", "raw")] * 4
         >>> tagger = Tagger(members="neighbors").fit(texts, [[text.split()[0]] for text in texts])
@@ -277,9 +250,9 @@ class Tagger:
         return top.to_csr(len(self.labels_), with_scores=True)
 
     def to_dataset(self, data: Documents, labels: Labels = None, **options: Unpack[DataOptions]) -> Dataset:
-        """Documents with labels, given as for ``fit``, in the label space of the tagger; unknown labels are appended.
+        """Return documents with labels, given as for ``fit``, as a Dataset; unknown labels follow the tagger's labels.
 
-        Columns need not be named where they are those of training.
+        Columns need not be named if they are named as in training.
         """
         self.check_fitted()
         check_names(options, DataOptions)
@@ -288,7 +261,7 @@ class Tagger:
     def evaluate(
         self, data: Documents, labels: Labels = None, ks: Sequence[int] = (1, 3, 5), **options: Unpack[DataOptions]
     ) -> dict[str, float]:
-        """P@k, nDCG@k, PSP@k and others on documents with labels, given as for ``fit``, in percent.
+        """Return P@k, nDCG@k, PSP@k and other metrics on documents with labels, given as for ``fit``, in percent.
 
         ``labelspace.experiment.evaluate(tagger, tagger.to_dataset(data))`` has all that ``labelspace evaluate`` shows.
 
@@ -300,17 +273,17 @@ class Tagger:
         if documents.filtered is not None:
             raise DataError("labels must count for all documents, but some are filtered; use experiment.evaluate")
         top = self.predict_topk(self.inputs_of(documents), max(ks, default=1))
-        if not known.n_documents:  # made of labels alone, it has no training counts
+        if not known.n_documents:  # a tagger made of labels only has no training counts
             return metrics.evaluate(documents.Y, top, ks=ks, propensity_from="test")
         return metrics.evaluate(documents.Y, top, known.counts, known.n_documents, ks)
 
     def predict_members(self, inputs: Documents, k: int = 5) -> dict[str, TopK]:
-        """The k best labels of each document by each member of an ensemble, for a method that is one."""
+        """Return the k best labels of each document by each member of an ensemble."""
         self.check_fitted()
-        return require(self.model, HasMembers).predict_members(self._inputs(inputs), k)
+        return require(self.model, HasMembers).predict_members(self._reader.read(inputs), k)
 
     def tag(self, text: Text, k: int = 5, **options: Unpack[TagOptions]) -> Tags:
-        """The k best labels of one text as (name, score), best first; ``options`` are those of ``TagOptions``.
+        """Return the k best labels of one text as (name, score), best first; ``options`` are those of ``TagOptions``.
 
         A tagger that learned from a table takes a row of it: ``tagger.tag({"title": "Green tea", "price": 119})``.
 
@@ -334,7 +307,7 @@ class Tagger:
     def tag_batch(
         self, texts: Documents, k: int = 5, *, output: Output | None = None, **options: Unpack[TagOptions]
     ) -> list[Tags] | Table:
-        """The k best labels of each text, or of each row of a table or of features, as for ``fit``.
+        """Return the k best labels of each text, or of each row of a table or of features, as for ``fit``.
 
         With ``output``, "pandas", "polars" or "arrow", they are a table with a row for each document and label;
         ``document`` is the index of a pandas table or column, and else the row number from 0.
@@ -347,7 +320,7 @@ class Tagger:
         return answer_table(top, probabilities, self.labels_, documents, output)
 
     def answer_batch(self, texts: Documents, k: int = 5, **options: Unpack[TagOptions]) -> list[Answer]:
-        """The k best labels of each text, with those that ``min_probability`` or ``precision`` left out, and why."""
+        """Return the k best labels of each text, with the labels that an option left out, and the reasons."""
         answers = self.answers(texts, k, **options).documents(self.labels_)
         return [answer.named(self.labels_.names) for answer in answers]
 
@@ -365,14 +338,14 @@ class Tagger:
     def answer_stream(
         self, records: Iterable[Record], k: int = 5, source: str = "records", **options: Unpack[TagOptions]
     ) -> Iterator[tuple[Record, Answer]]:
-        """``answer_batch`` for a stream of records."""
+        """Answer a stream of records, as ``answer_batch`` does a list of texts."""
         answers = document_answers(self, records, k, source, options)
         return ((record, answer.named(self.labels_.names)) for record, answer in answers)
 
     def explain(self, text: Text | Csr, labels: Sequence[str] | None = None, k: int = 3) -> list[Explanation]:
-        """Why a text has these labels, by default the k best ones; or a row of features, as the model was trained on.
+        """Explain why a text, or a row of features, has labels: by default its k best ones.
 
-        Raises an error that names the methods that can, where the method cannot.
+        Raises an error that names the methods that can explain, if this method cannot.
 
         >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"]
         >>> tagger = Tagger("neighbors").fit(texts, [["baking"], ["baking", "dough"], ["fish"], ["fish"]])
@@ -384,7 +357,7 @@ class Tagger:
         model = require(self.model, Explains)
         is_text = isinstance(text, (str, Mapping))
         raw = read_inputs([text], self.columns_, self.fields_)[0] if is_text else None
-        views = check_inputs(self._inputs([text] if is_text else text))
+        views = check_inputs(self._reader.read([text] if is_text else text))
         check_widths(views, self.model.widths_)
         if views.n != 1:
             raise DataError(f"explain takes one document, but was given {views.n}; call it for each")
@@ -399,98 +372,55 @@ class Tagger:
         return list(map(explainer.explanation, ids.tolist(), model.explain(self.model.read(views), ids)))
 
     def named(self, top: TopK) -> list[Tags]:
-        """Label ids as (name, score), padding left out."""
+        """Return label ids as (name, score), without padding."""
         return named(top, self.labels_.names)
 
     @property
     def gives_probabilities(self) -> bool:
-        """Whether scores are probabilities: the method is calibrated, and ranks by nothing else."""
+        """True if scores are probabilities: the method is calibrated, and ranks by them."""
         rank_by = str(self.model.get_params().get("optimize", ""))
         return isinstance(self.model, Calibrated) and not rank_by.startswith("PS")
 
     @property
     def ready_made(self) -> bool:
-        """Whether the tagger was trained on ready-made features, and takes those in place of texts."""
+        """True if the tagger was trained on ready-made features, and takes them in place of texts."""
         return self.features_ is None
 
     def inputs_of(self, documents: Dataset) -> Documents:
-        """What of a data set the tagger reads: its texts, or its features, with as many columns as in training."""
-        return dataset_inputs(documents, self.model.n_features_ if self.ready_made else None)
+        """Return what the tagger reads of a data set: texts, or features with as many columns as in training."""
+        return self._reader.inputs_of(documents)
 
     def reads(self, inputs: Documents) -> Bools:
-        """Whether the tagger reads anything in each document: a word or a feature that it knows. Shape (n,).
+        """Return whether the tagger knows a word, a label's name or a feature of each document. Shape (n,).
 
-        Where it does not, and reads no names of labels either, the tags do not depend on the document.
+        The tags of other documents do not depend on the document.
 
         >>> tagger = Tagger("neighbors").fit(["bake bread", "grill fish"] * 2, [["baking"], ["fish"]] * 2)
         >>> tagger.reads(["a fish", "", "unheard of"]).tolist()
         [True, False, False]
         """
         self.check_fitted()
-        return self.choice.are_read(check_inputs(self._inputs(inputs)))
+        return self.choice.are_read(check_inputs(self._reader.read(inputs)))
 
     def save(self, folder: str | Path, force: bool = False) -> None:
         """Write everything to one folder; ``Tagger.load`` or ``labelspace.load`` reads it.
 
-        A model that is there is replaced; a folder with other files only with ``force``.
+        A model in the folder is replaced, a folder with other files only with ``force``.
         """
         self.check_fitted()
-        about: dict[str, Any] = {"method": self.model.name}
-        if self.columns_ is not None:
-            about["columns"] = asdict(self.columns_)
-        if self.fields_ is not None:
-            about["fields"] = asdict(self.fields_)
-        parts: dict[str, Stateful | None] = {
-            "model": self.model,
-            "features": self.features_,
-            DOCUMENTS: self.documents_,
-            TRAINING_DOCUMENTS: self.training_documents_,
-        }
-        present = {name: part for name, part in parts.items() if part is not None}
-        store.save(folder, about, present, self.labels_, force)
+        saving.save(self, folder, force)
 
     @classmethod
     def load(cls, folder: str | Path, verify: bool | None = None) -> Tagger:
-        """Read what ``save`` wrote, of a tagger or of a model; arrays are memory-mapped.
+        """Load a saved tagger, or a saved model as a tagger; arrays are memory-mapped.
 
         ``verify=True`` checks every byte of large files too.
         """
-        with store.refusing_damage(folder):
-            return store.read_unreplaced(folder, lambda: cls._assembled(folder, store.read_manifest(folder), verify))
+        return saving.load(cls, folder, verify)
 
-    @classmethod
-    def _assembled(cls, folder: str | Path, manifest: dict[str, Any], verify: bool | None) -> Tagger:
-        model = load_model(folder, manifest, verify)
-        tagger = cls(model)
-        tagger.labels_ = model.labels_ or LabelSpace.numbered(model.n_labels_)
-        if "columns" in manifest:
-            tagger.columns_ = Columns(**manifest["columns"])
-        if "fields" in manifest:
-            tagger.fields_ = saved_fields(manifest["fields"])
-
-        def part(name: str, kind: type[S]) -> S | None:
-            return store.load_part(folder, manifest, name, kind, verify) if name in manifest else None
-
-        tagger.features_ = part("features", ViewTransformer)
-        if tagger.features_ is None and list(model.widths_) == [TEXT.name]:  # a model alone that reads texts itself
-            tagger.features_ = _raw_text()
-        tagger.documents_ = part(DOCUMENTS, DocumentSketch)
-        tagger.training_documents_ = part(TRAINING_DOCUMENTS, TrainingDocuments)
-        return tagger
-
-    def _inputs(self, inputs: Documents) -> Inputs:
-        """What the model takes: features as they are, or the views of texts."""
-        if isinstance(inputs, Views):
-            return inputs
-        found = read_inputs(inputs, self.columns_, self.fields_, self.ready_made)
-        if is_matrix(found):
-            return found
-        if self.features_ is None:
-            raise DataError(
-                f"this model was trained on {self.model.n_features_} ready-made features, but was given texts; "
-                "give a feature matrix, or a file with features"
-            )
-        return self.features_.transform(found)
+    @property
+    def _reader(self) -> InputReader:
+        return InputReader(self.model, self.features_, self.columns_, self.fields_)
 
     def check_fitted(self) -> None:
         """Raise NotFittedError unless the tagger is fitted."""
@@ -499,10 +429,5 @@ class Tagger:
 
 
 def load(folder: str | Path, verify: bool | None = None) -> Tagger:
-    """Read a saved Tagger; a folder that a model alone was saved to gives a Tagger of that model."""
+    """Load a saved Tagger, or a saved model as a Tagger."""
     return Tagger.load(folder, verify)
-
-
-def _raw_text() -> ViewTransformer:
-    """Texts as they are."""
-    return ViewTransformer([TEXT]).fit([""])

@@ -1,0 +1,62 @@
+"""Read the documents that a tagger is given: as ready-made features, or as the views of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from labelspace.data.objects.inputs import Documents, dataset_inputs, read_inputs
+from labelspace.errors import DataError
+from labelspace.features.views import Views, ViewTransformer, is_matrix
+from labelspace.models.base import Model
+from labelspace.models.capabilities import UsesLabelText
+from labelspace.models.checks import Inputs
+from labelspace.types import Columns, Csr, Dataset, Fields, LabelSpace
+
+Validation = Dataset | Callable[[], Dataset | None]
+"""Validation documents, or a function that reads them when the method asks."""
+
+
+class InputReader(NamedTuple):
+    """Makes what a model reads of the documents that a tagger is given."""
+
+    model: Model
+    features: ViewTransformer | None  # None if the model reads ready-made features
+    columns: Columns | None
+    fields: Fields | None
+
+    def read(self, inputs: Documents) -> Inputs:
+        """Return ready-made features as they are, and the views of texts."""
+        if isinstance(inputs, Views):
+            return inputs
+        found = read_inputs(inputs, self.columns, self.fields, self.features is None)
+        if is_matrix(found):
+            return found
+        if self.features is None:
+            raise DataError(
+                f"this model was trained on {self.model.n_features_} ready-made features, but was given texts; "
+                "give a feature matrix, or a file with features"
+            )
+        return self.features.transform(found)
+
+    def inputs_of(self, documents: Dataset) -> Documents:
+        """Return the texts of a data set, or its features with as many columns as in training."""
+        return dataset_inputs(documents, self.model.n_features_ if self.features is None else None)
+
+    def validation(self, given: Validation | None) -> Callable[[], tuple[Inputs, Any] | None] | None:
+        """Return a function that reads the validation documents, as ``Model.fit`` takes it."""
+        if given is None:
+            return None
+
+        def load() -> tuple[Inputs, Any] | None:
+            documents = given() if callable(given) else given
+            return None if documents is None else (self.read(self.inputs_of(documents)), documents.Y)
+
+        return load
+
+    def label_features(self, labels: LabelSpace) -> Csr | None:
+        """Return the labels' own texts under the view of the model; None if the model does not learn from them."""
+        if self.features is None or not isinstance(self.model, UsesLabelText) or not self.model.label_text:
+            return None
+        features: Csr = self.features.transform(labels.texts())[self.model.view.name]
+        return features
