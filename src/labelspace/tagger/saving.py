@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from labelspace import store
 from labelspace.data.document_sketch import DocumentSketch
-from labelspace.data.objects.documents import saved_fields
+from labelspace.data.objects.document_reader import saved_fields
 from labelspace.estimator import Stateful
 from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.features.views import TEXT, ViewTransformer
