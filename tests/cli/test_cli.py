@@ -395,8 +395,13 @@ def test_the_version_is_shown(run):
 def test_methods_lists_every_method(run):
     code, out, _ = run("methods")
     assert code == 0
-    assert "blend (default)" in out
+    first = out[: out.index("methods of the literature")]
+    named = [line.split()[0] for line in first.splitlines() if line[:2].strip() or line[2:3].strip()]
+    assert "blend (default)" in first
+    assert [name for name in named if name in registry.METHODS] == list(registry.RECOMMENDED)
+    assert all(name in out for name in registry.METHODS)
     listed = json.loads(run("methods", "--json")[1])
+    assert {m["name"] for m in listed["methods"] if m["recommended"]} == set(registry.RECOMMENDED)
     assert {m["name"] for m in listed["methods"]} >= {"popular", "random", "neighbors", "one_vs_rest"}
     assert next(m for m in listed["methods"] if m["name"] == "one_vs_rest")["defaults"]["C"] == 0.5
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from labelspace.cli.option_groups import SELECTING, declared_flags
+from labelspace.cli.arguments import SELECTING, declared_flags
 from labelspace.labels.tag_options import TagOptions
 from labelspace.options import declared_options
 

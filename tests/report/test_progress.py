@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from labelspace.report import bars, progress
+from labelspace.report import progress
 from labelspace.report.progress import StepProgress, StepState
 
 
@@ -200,7 +200,6 @@ def plain(shown):
 
 def test_the_time_left_goes_on_between_two_reports(clock, monkeypatch):
     terminal = as_terminal(monkeypatch)
-    monkeypatch.setattr(bars, "time", progress.time)
     with StepProgress() as report:
         report.overall("fold", "fold 1 of 5: glas", 0.5, 50)
         clock.now += 20

@@ -91,8 +91,8 @@ def test_figures_with_intervals_and_thresholds():
     assert "71.25 (70.1 to 72.3)" in text
     assert "61.50 (60.0 to 63.0)" in text
     assert next(line for line in text.splitlines() if "coverage at 90" in line).split()[-2:] == ["0.00", "none"]
-    assert "by the probabilities alone" not in text
-    assert "by the probabilities alone" in shown(figures_report({**figures, "expected_threshold": 0.5}))
+    assert "by the probabilities only" not in text
+    assert "by the probabilities only" in shown(figures_report({**figures, "expected_threshold": 0.5}))
 
 
 def test_tags_of_a_vocabulary_have_notation_and_uri():

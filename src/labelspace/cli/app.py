@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from labelspace.cli import compare, data, demo, evaluate, explain, inspect, reproduce, serve, tune, vocab, warmup
+from labelspace.cli.arguments import GroupedCommand
 from labelspace.cli.console import CompilationNotice
-from labelspace.cli.option_groups import GroupedCommand
 from labelspace.cli.predict.predict import predict
 from labelspace.cli.process import check_limits
 from labelspace.cli.train.train import train

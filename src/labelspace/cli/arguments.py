@@ -1,17 +1,186 @@
-"""Arguments and options of several commands."""
+"""Arguments and options of several commands; a command takes a group of options as one value."""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast, get_args
 
 import typer
+from typer.core import TyperCommand, TyperOption
+from typer.main import get_command
 
+from labelspace.cli.exit_codes import as_flag
+from labelspace.cli.notes import note
+from labelspace.data.read_options import FileOptions, ReadOptions
 from labelspace.errors import ParameterError
+from labelspace.labels.tag_options import TagOptions
+from labelspace.options import declared_options
+
+if TYPE_CHECKING:
+    from labelspace.types import LabelSpace
 
 DataPath = Annotated[Path, typer.Argument(metavar="DATA", help="A folder with train.* (and test.*, dev.*), or a file.")]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder saved by `labelspace train`.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
-TopKOption = Annotated[int, typer.Option("--k", min=1, help="Number of labels per document.")]
 Ks = Annotated[str, typer.Option("--k", metavar="1,3,5", help="Cutoff ranks of the metrics.")]
+READING_PANEL = "How files are read (what is not given is detected, and reported)"
+OF_DOCUMENTS = ("text", "id", "embeddings", "delimiter", "encoding", "format")
+OF_LABELS = ("labels", "label_separator", "normalize_labels", "inputs", "outputs")
+
+
+class OptionGroup:
+    """Options, and the function that makes one value of them: ``make({name: value}, quiet)``.
+
+    A command takes a group as a parameter without a default, of type ``Annotated[Value, typer.Option(parser=group)]``,
+    and is registered with ``cls=GroupedCommand``, which puts the options of the group in the place of the parameter.
+    """
+
+    __name__ = "group"  # typer asks for the name of a parser
+
+    def __init__(self, options: Iterable[TyperOption], make: Callable[[dict[str, Any], bool], Any]) -> None:
+        self.options, self.make = list(options), make
+
+    @classmethod
+    def of(cls, make: Callable[..., Any]) -> "OptionGroup":
+        """Return the group of the parameters of a function or NamedTuple, annotated like those of a command."""
+        app = typer.Typer(add_completion=False)
+        app.command()(make)
+        command = get_command(app)
+        assert command.callback is not None
+        convert = command.callback  # typer's: converts paths, and calls ``make``
+        return cls(command.params, lambda given, quiet: convert(**given))  # type: ignore[arg-type]
+
+    def __call__(self, text: str) -> None:
+        """Do nothing: a group is no parser, and GroupedCommand takes its place."""
+
+
+class GroupedCommand(TyperCommand):
+    """A command with groups of options."""
+
+    def __init__(self, name: str | None, *, params: Sequence[Any], **settings: Any) -> None:  # noqa: ANN401 - typer's
+        groups = {each.name: getattr(each.type, "func", None) for each in params}
+        self.groups = {name: group for name, group in groups.items() if isinstance(group, OptionGroup)}
+        options = [self.groups[each.name].options if each.name in self.groups else [each] for each in params]
+        super().__init__(name, params=[option for some in options for option in some], **settings)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - a context of typer, whose class older versions take from click
+        """Call the command with one value for each group."""
+        quiet = bool(ctx.params.get("as_json"))
+        for name, group in self.groups.items():
+            given = {str(option.name): ctx.params.pop(str(option.name)) for option in group.options}
+            ctx.params[name] = group.make(given, quiet)
+        return super().invoke(ctx)
+
+
+def declared_flags(kind: type, names: Iterable[str], panel: str | None = None) -> list[TyperOption]:
+    """Return the flags of options that a TypedDict declares (see ``labelspace.options``)."""
+    declared = declared_options(kind)
+    flags = []
+    for name in names:
+        option = declared[name]
+        is_switch = option.kind is bool
+        flags.append(
+            TyperOption(
+                param_decls=[name, as_flag(name)],
+                type=None if is_switch else float if float in get_args(option.kind) else str,
+                is_flag=True if is_switch else None,
+                default=False if is_switch else None,
+                multiple=option.repeats,
+                metavar=option.metavar,
+                help=option.meaning + option.on_command_line,
+                rich_help_panel=panel,
+            )
+        )
+    return flags
+
+
+def _read_options(given: dict[str, Any], quiet: bool) -> ReadOptions:
+    from labelspace.data.columns import split_names
+    from labelspace.data.read import parse_options
+
+    options: Any = {name: value for name, value in given.items() if value is not None}
+    for name in ("text", "labels"):
+        if name in options:
+            options[name] = split_names(name, options[name], ",")
+    return parse_options(options, (lambda line: None) if quiet else note)
+
+
+_DOCUMENTS = OptionGroup(declared_flags(FileOptions, OF_DOCUMENTS, READING_PANEL), _read_options)
+_ALL = OptionGroup(declared_flags(FileOptions, OF_DOCUMENTS + OF_LABELS, READING_PANEL), _read_options)
+Reading = Annotated[ReadOptions, typer.Option(parser=_ALL)]
+DocumentReading = Annotated[ReadOptions, typer.Option(parser=_DOCUMENTS)]  # of documents without labels
+
+
+def _given_options(given: dict[str, Any], quiet: bool) -> dict[str, Any]:
+    return given
+
+
+class _Protocol(NamedTuple):
+    propensity_from: Annotated[
+        Literal["train", "test"],
+        typer.Option(help="Labels to estimate propensities from: train, or test as in the GLaS paper."),
+    ] = "train"
+    propensity_preset: Annotated[
+        str, typer.Option(help="Constants A and B of the propensities: default, wikipedia or amazon.")
+    ] = "default"
+    unlabelled: Annotated[
+        Literal["skip", "count"],
+        typer.Option(help="Documents without labels: left out of the averages, or counted with a score of 0."),
+    ] = "skip"
+
+
+class AnswerOptions(NamedTuple):
+    """Which labels an answer has, and in which language they are shown."""
+
+    k: int
+    options: TagOptions
+    language: str | None
+
+
+class _Shown(NamedTuple):
+    k: Annotated[int, typer.Option("--k", min=1, help="Number of labels per document.")] = 5
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language", metavar="LANG", help="Show names in this language, such as fi, where the labels have them."
+        ),
+    ] = None
+
+
+def _answer_options(given: dict[str, Any], quiet: bool) -> AnswerOptions:
+    k, language = given.pop("k"), given.pop("language")
+    return AnswerOptions(k, cast(TagOptions, given), language)
+
+
+SELECTING = ("consistent", "include", "exclude", "under")
+_K, _LANGUAGE = OptionGroup.of(_Shown).options
+_ANSWERING = OptionGroup(
+    [_K, *declared_flags(TagOptions, ("min_probability", "precision", *SELECTING)), _LANGUAGE], _answer_options
+)
+_EVALUATION = OptionGroup([*OptionGroup.of(_Protocol).options, *declared_flags(TagOptions, SELECTING)], _given_options)
+Answering = Annotated[AnswerOptions, typer.Option(parser=_ANSWERING)]
+Evaluating = Annotated[dict[str, Any], typer.Option(parser=_EVALUATION)]  # keywords of ``experiment.evaluate``
+
+
+def with_label_files(options: Mapping[str, Any], labels: "LabelSpace") -> Any:  # noqa: ANN401 - a TypedDict
+    """Return options of tagging in which labels to include or exclude may be files of labels."""
+    from labelspace.labels.selection import with_files
+
+    files = {name: with_files(options[name], labels) for name in ("include", "exclude")}
+    return {**options, **files}
+
+
+def as_words(reading: ReadOptions) -> list[str]:
+    """Return options of reading as words of a command."""
+    given = {name: getattr(reading, name, None) for name in OF_DOCUMENTS + OF_LABELS}
+    if reading.columns is not None:
+        given["inputs"] = reading.columns.inputs
+        given["outputs"] = tuple(">".join(group) for group in reading.columns.outputs)
+    words = []
+    for name, value in given.items():
+        if value:
+            words.append(as_flag(name))
+            words += [] if value is True else [",".join(value) if isinstance(value, tuple) else value]
+    return words
 
 
 def source_name(data: Path) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from labelspace.cli.arguments import OptionGroup
 from labelspace.cli.notes import note
-from labelspace.cli.option_groups import OptionGroup
 
 if TYPE_CHECKING:
     from labelspace.cluster import RayExecutor

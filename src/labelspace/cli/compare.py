@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from labelspace.cli.arguments import DataPath, Json, Ks, parse_ks, source_name
+from labelspace.cli.arguments import DataPath, Json, Ks, OptionGroup, Reading, parse_ks, source_name
 from labelspace.cli.cluster import Cluster, cluster_executor
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_figures, note_label_files
-from labelspace.cli.option_groups import OptionGroup, Reading
 from labelspace.cli.recipes import Features, Seed, Set, compared_recipes
 
 if TYPE_CHECKING:

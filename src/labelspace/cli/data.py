@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labelspace.cli.arguments import DataPath, Json
+from labelspace.cli.arguments import DataPath, Json, Reading, as_words
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_label_files, on_label_files
-from labelspace.cli.option_groups import Reading, as_words
 from labelspace.cli.recipes import Seed
 
 if TYPE_CHECKING:

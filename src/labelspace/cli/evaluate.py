@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import DataPath, Json, Ks, ModelPath, parse_ks
+from labelspace.cli.arguments import DataPath, Evaluating, Json, Ks, ModelPath, Reading, parse_ks, with_label_files
 from labelspace.cli.console import console, print_json, print_line
 from labelspace.cli.notes import note_figures, note_label_files, note_selection
-from labelspace.cli.option_groups import Evaluating, Reading, with_label_files
 
 if TYPE_CHECKING:
     from labelspace.data.read_options import ReadOptions

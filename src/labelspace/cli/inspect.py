@@ -137,11 +137,11 @@ def methods(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this method and its parameters.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List all methods, or show one method and its parameters."""
+    """List the methods, recommended ones first, or show one method and its parameters."""
     from labelspace.estimator.parameter_constraints import shown
     from labelspace.models import registry
     from labelspace.report.parameters import method_json, parameters_table
-    from labelspace.report.tables import methods_table
+    from labelspace.report.tables import methods_report
 
     if name is not None:
         method = registry.method(name)
@@ -158,9 +158,15 @@ def methods(
     every = registry.methods()
     if as_json:
         rows = [
-            {"name": n, "title": c.title, "choose_when": c.choose_when, "defaults": c.defaults()}
-            for n, c in every.items()
+            {
+                "name": name,
+                "title": method.title,
+                "recommended": name in registry.RECOMMENDED,
+                "choose_when": method.choose_when,
+                "defaults": method.defaults(),
+            }
+            for name, method in every.items()
         ]
         print_json({"default": registry.DEFAULT, "methods": rows})
         return
-    console().print(methods_table(every, registry.DEFAULT))
+    console().print(methods_report(every, registry.RECOMMENDED, registry.BASELINES))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from labelspace.cli.option_groups import OptionGroup
+from labelspace.cli.arguments import OptionGroup
 from labelspace.errors import ParameterError
 
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast

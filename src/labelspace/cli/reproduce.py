@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from labelspace.cli.arguments import Json, source_name
+from labelspace.cli.arguments import Json, OptionGroup, Reading, source_name
 from labelspace.cli.cluster import Cluster, cluster_executor
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_label_files
-from labelspace.cli.option_groups import OptionGroup, Reading
 from labelspace.cli.recipes import compared_recipes
 
 if TYPE_CHECKING:

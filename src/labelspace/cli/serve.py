@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from labelspace.cli.arguments import OptionGroup
 from labelspace.cli.cluster import ADDRESS
 from labelspace.cli.console import print_line
 from labelspace.cli.notes import note
-from labelspace.cli.option_groups import OptionGroup
 from labelspace.server.settings import RequestLimits
 
 if TYPE_CHECKING:

@@ -7,12 +7,11 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from labelspace.cli.arguments import DataPath, Json, source_name
+from labelspace.cli.arguments import DataPath, Json, OptionGroup, Reading, as_words, source_name
 from labelspace.cli.cluster import Cluster, cluster_executor
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.exit_codes import is_interrupt
 from labelspace.cli.notes import note, note_documents, note_label_files
-from labelspace.cli.option_groups import OptionGroup, Reading, as_words
 from labelspace.cli.recipes import Features, Method, Seed, Set, make_limits, make_recipe
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from labelspace.estimator import Estimator, Param
 from labelspace.estimator.parameter_constraints import shown
 from labelspace.models.base import Model
-from labelspace.models.registry import method
+from labelspace.models.registry import RECOMMENDED, method
 from labelspace.report.tables import add_row, plain_table
 
 if TYPE_CHECKING:
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 def method_json(cls: type[Model]) -> dict[str, Any]:
-    """Everything that is declared of a method, in plain values."""
+    """Return everything that a method declares, as plain values."""
     return {
         "name": cls.name,
         "title": cls.title,
+        "recommended": cls.name in RECOMMENDED,
         "choose_when": cls.choose_when,
         "parameters": [
             {
@@ -29,7 +30,7 @@ def method_json(cls: type[Model]) -> dict[str, Any]:
                 "constraint": p.constraint.text,
                 "meaning": p.meaning,
                 "only_with": p.needs or None,
-            }  # fmt: skip
+            }
             for key, p in cls.params.items()
         ],
         "presets": {name: dict(params) for name, params in cls.presets.items()},
@@ -37,7 +38,7 @@ def method_json(cls: type[Model]) -> dict[str, Any]:
 
 
 def parameters_table(estimator: type[Estimator]) -> Table:
-    """Name, default, constraint and meaning of every parameter."""
+    """Return a table with name, default, constraint and meaning of every parameter."""
     table = plain_table("parameter", "default", "must be", "meaning", left=4)
     for key, p in estimator.params.items():
         add_row(table, key, shown(p.default), p.constraint.text, described(p))
@@ -45,7 +46,7 @@ def parameters_table(estimator: type[Estimator]) -> Table:
 
 
 def parameters_markdown(estimator: type[Model]) -> str:
-    """The parameters as a Markdown table, with a column for each preset."""
+    """Return the parameters as a Markdown table, with a column for each preset."""
     presets = estimator.presets
     rows = []
     for key, p in estimator.params.items():
@@ -56,7 +57,7 @@ def parameters_markdown(estimator: type[Model]) -> str:
 
 
 def with_parameter_tables(page: str) -> str:
-    """A page of the docs with the table of each method between ``<!-- parameters: NAME -->`` and ``<!-- end -->``."""
+    """Return a page of docs with a table of parameters between ``<!-- parameters: NAME -->`` and ``<!-- end -->``."""
     return re.sub(
         r"(<!-- parameters: (\w+) -->\n).*?(<!-- end -->)",
         lambda found: f"{found[1]}{parameters_markdown(method(found[2]))}\n{found[3]}",
@@ -66,5 +67,5 @@ def with_parameter_tables(page: str) -> str:
 
 
 def described(parameter: Param) -> str:
-    """The meaning, and the settings with which alone the parameter has an effect."""
+    """Return the meaning, with the settings that the parameter needs to have an effect."""
     return f"{parameter.meaning} Only with {parameter.needs}." if parameter.needs else parameter.meaning

@@ -1,7 +1,8 @@
-"""The predictions for documents as they are printed and written: labels by number and score, and as a JSON object."""
+"""Predictions for documents as they are printed and written: labels by number and score, and as a JSON object."""
 
 from __future__ import annotations
 
+from math import isinf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
 
 
 class PredictRequest(NamedTuple):
-    """What is asked of documents."""
+    """A model, and how it tags documents."""
 
     tagger: Tagger
     k: int
@@ -27,7 +28,7 @@ class PredictRequest(NamedTuple):
 def predictions(
     records: Iterable[Record], source: str, request: PredictRequest, problems: Counter[str]
 ) -> Iterator[Prediction]:
-    """The predictions for documents; counts documents that say nothing to the model by ``problems``.
+    """Yield the predictions for documents; count in ``problems`` the documents in which the model reads nothing.
 
     ``source`` names where the documents come from in messages.
     """
@@ -51,3 +52,14 @@ def as_plain(answer: DocumentAnswer, note: str | None, options: TagOptions, disp
             {**display.as_json(each.label, each.score), "reason": each.reason} for each in answer.left_out
         ]
     return plain if note is None else {**plain, "note": note}
+
+
+def about_precision(tagger: Tagger, options: TagOptions) -> dict[str, Any]:
+    """Return the requested precision and the threshold that reaches it as plain values; empty without a precision."""
+    precision = options.get("precision")
+    if precision is None:
+        return {}
+    found = tagger.precision_threshold(precision, options.get("consistent", False))
+    threshold = None if isinf(found.threshold) else round(found.threshold, 6)
+    kept = {"threshold": threshold, "coverage": round(found.coverage, 6), "confidence": found.confidence}
+    return {"precision": {"asked": precision, **kept}}

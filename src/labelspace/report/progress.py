@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal, lines elsewhere; of a step with its rate, of a whole with the time left."""
+"""Progress on stderr: bars on a terminal, lines elsewhere, with the rate of a step and the time left of a whole."""
 
 import math
 import sys
@@ -6,11 +6,16 @@ import time
 from dataclasses import dataclass
 from typing import Any, Self
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
 from labelspace.report.terminal import printable
 
-LINE_INTERVAL = 10.0  # seconds between two lines of a step where there is no terminal
-LINE_SHARE = 0.1  # of a whole, between two lines of it
+LINE_INTERVAL = 10.0  # seconds between two lines of a step without a terminal: more would flood logs
+LINE_SHARE = 0.1  # of a whole, between two lines: about ten lines for a training
 OVERALL = ""  # the key of the bar of a whole
+BAR_WIDTH = 24  # characters; with its text, it fits into 80 columns
 
 
 @dataclass
@@ -23,7 +28,7 @@ class StepState:
     total: int
 
     def rate(self, now: float) -> str:
-        """Items per second since the start; empty where it is unknown or the total is 1.
+        """Return the items per second since the start; empty if it is unknown or the total is 1.
 
         >>> StepState(start_time=10.0, start=1_000, done=52_000, total=90_000).rate(now=11.0)
         '51,000 per second'
@@ -38,7 +43,7 @@ class StepState:
 
 @dataclass
 class LastLine:
-    """The last line of a whole: where it was."""
+    """The state of a whole when its last line was written."""
 
     phase: str
     share: float
@@ -48,7 +53,7 @@ class LastLine:
 class StepProgress:
     """A context whose instance is a ``labelspace.types.Progress``: call it as ``progress(step, done, total)``.
 
-    It is an ``OverallProgress`` too: what is reported by ``overall`` is one bar, or a few lines.
+    It is an ``OverallProgress`` too: a whole that ``overall`` reports is one bar, or a few lines.
     """
 
     def __init__(self, quiet: bool = False) -> None:
@@ -58,12 +63,10 @@ class StepProgress:
         self._last_line: dict[str, float] = {}
         self._states: dict[str, StepState] = {}
         self._overall: LastLine | None = None
-        self._width = 0  # of what a whole does now, at most so far
+        self._width = 0  # of the longest description of a whole so far
 
     def __enter__(self) -> Self:
         if not self.quiet and sys.stderr.isatty():
-            from labelspace.report.bars import bars
-
             self._bars = bars()
             self._bars.start()
         return self
@@ -108,7 +111,7 @@ class StepProgress:
     def _overall_bar(self, step: str, share: float, end: float | None) -> None:
         if OVERALL not in self._tasks:
             for key in [key for key, task in self._tasks.items() if self._bars.tasks[task].finished]:
-                self._bars.update(self._tasks[key], visible=False)  # the features, for one
+                self._bars.update(self._tasks[key], visible=False)  # such as that of the features
             self._tasks[OVERALL] = self._bars.add_task(step, total=1.0, rate="")
         elif share < self._bars.tasks[self._tasks[OVERALL]].completed:
             self._bars.reset(self._tasks[OVERALL])  # another training
@@ -116,7 +119,7 @@ class StepProgress:
         self._bars.update(self._tasks[OVERALL], description=step.ljust(self._width), completed=share, end=end)
 
     def _overall_line(self, phase: str, step: str, share: float, seconds_left: float | None, now: float) -> None:
-        """A line where a phase begins, or after a while, but not before a tenth more is done."""
+        """Write a line when a phase begins, or after a while, but not before a tenth more is done."""
         last = self._overall
         if share >= 1:  # the result is printed next
             self._overall = None
@@ -132,7 +135,7 @@ class StepProgress:
 
 
 def time_left(seconds: float) -> str:
-    """A time in words, in one or two units.
+    """Return a time in words, in one or two units.
 
     >>> [time_left(seconds) for seconds in (0.2, 59, 61, 3590, 4000, 90_000)]
     ['1 s left', '59 s left', '1 min left', '1 h left', '1 h 7 min left', '25 h left']
@@ -142,3 +145,34 @@ def time_left(seconds: float) -> str:
     hours, minutes = divmod(round(seconds / 60), 60)
     shown = [f"{hours} h"] * (hours > 0) + [f"{minutes} min"] * (minutes > 0 and hours < 10)
     return f"{' '.join(shown)} left"
+
+
+class _Done(MofNCompleteColumn):
+    """A column with what is done: a count for a step, a share for a whole."""
+
+    def render(self, task: Task) -> Text:
+        if "end" not in task.fields:
+            return super().render(task)
+        return Text(f"{task.percentage:3.0f}%", style="progress.percentage")
+
+
+class _RateOrTimeLeft(TextColumn):
+    """A column with the rate of a step, or the time left of a whole, which runs on between two reports."""
+
+    def render(self, task: Task) -> Text:
+        if "end" not in task.fields:
+            return super().render(task)
+        end = task.fields["end"]
+        return Text("" if end is None or task.finished else time_left(end - time.monotonic()))
+
+
+def bars() -> Progress:
+    """Return bars on stderr; a task has the field ``rate``, a text, and a whole the field ``end``: its time or None."""
+    columns = [
+        TextColumn("{task.description}", markup=False),
+        BarColumn(BAR_WIDTH),
+        _Done(),
+        TimeElapsedColumn(),
+        _RateOrTimeLeft("{task.fields[rate]}"),
+    ]
+    return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -13,7 +13,7 @@ from labelspace.types import Dataset, LabelSpace
 
 
 def plain_table(*columns: str, left: int = 1) -> Table:
-    """An empty table; the first ``left`` columns are aligned left, the others right."""
+    """Return an empty table; the first ``left`` columns are aligned left, the others right."""
     table = Table(box=box.SIMPLE_HEAD)
     for index, column in enumerate(columns):
         table.add_column(plain(column), justify="left" if index < left else "right", overflow="fold")
@@ -21,7 +21,7 @@ def plain_table(*columns: str, left: int = 1) -> Table:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """A cell or a line with this text, of which rich and the terminal obey nothing."""
+    """Return a cell or a line with this text; markup and control characters in it have no effect."""
     return Text.assemble((printable(text), style))
 
 
@@ -31,20 +31,29 @@ def add_row(table: Table, *cells: str) -> None:
 
 
 def titled(title: str, table: Table) -> Group:
-    """The table below a title, which rich would wrap to the width of the table."""
+    """Return a table below a title; as the title of the table, rich would wrap it to the width of the table."""
     return Group(plain(title, "bold"), table)
 
 
-def methods_table(methods: Mapping[str, Any], default: str) -> Table:
-    """Name, paper and when to choose it, of every method."""
-    table = plain_table("method", "what it is", "choose it when", left=3)
-    for name, cls in methods.items():
-        add_row(table, f"{name} (default)" if name == default else name, cls.title, cls.choose_when)
-    return table
+def methods_report(methods: Mapping[str, Any], recommended: Sequence[str], baselines: Sequence[str]) -> Group:
+    """Return the names of methods and when to choose them, with the paper: the recommended ones first, then others.
+
+    The first recommended method is the default.
+    """
+    literature = [name for name in methods if name not in recommended and name not in baselines]
+    sections = {"recommended": recommended, "methods of the literature": literature, "baselines": baselines}
+    parts = []
+    for title, names in sections.items():
+        table = plain_table("method", "choose it when", "what it is", left=3)
+        for name in names:
+            shown = f"{name} (default)" if name == recommended[0] else name
+            add_row(table, shown, methods[name].choose_when, methods[name].title)
+        parts.append(titled(title, table))
+    return Group(*parts)
 
 
 def curve_table(curve: Sequence[Mapping[str, float]]) -> Group:
-    """A line per epoch and a column per metric."""
+    """Return a table with a line per epoch and a column per metric."""
     names = list(dict.fromkeys(name for row in curve for name in row))
     table = plain_table(*names)
     for row in curve:
@@ -53,7 +62,7 @@ def curve_table(curve: Sequence[Mapping[str, float]]) -> Group:
 
 
 def figures_table(figures: Mapping[str, Any]) -> Group:
-    """One line per metric and one column per k, with intervals where there are."""
+    """Return a table with a line per metric and a column per k, with intervals if they were computed."""
     cells = {tuple(key.split("@")): value for key, value in figures.items() if "@" in key}
     ks = sorted({k for _, k in cells}, key=int)
     table = plain_table("%", *(f"@{k}" for k in ks))
@@ -63,7 +72,7 @@ def figures_table(figures: Mapping[str, Any]) -> Group:
 
 
 def with_interval(figures: Mapping[str, Any], key: str) -> str:
-    """A figure in percent, with its interval where there is one; nothing where there is no such figure.
+    """Return a figure in percent, with its interval if any; an empty text if the figure was not measured.
 
     >>> with_interval({"P@1": 71.25, "ci": {"P@1": [70.1, 72.31]}}, "P@1")
     '71.25 (70.1 to 72.3)'
@@ -75,7 +84,7 @@ def with_interval(figures: Mapping[str, Any], key: str) -> str:
 
 
 def evaluated_on(figures: Mapping[str, Any]) -> str:
-    """How many documents and labels the figures are of."""
+    """Say how many documents and labels the figures are for."""
     skipped = figures["n_without_labels"]
     how = "counted with a score of 0" if figures.get("unlabelled") == "count" else "left out"
     left_out = f", {skipped:,} without labels {how}" if skipped else ""
@@ -87,21 +96,21 @@ THRESHOLD_ROWS = {
     "micro_f1": ("micro F1, at its best threshold", "micro_f1_threshold"),
     "macro_f1": ("macro F1, at its best threshold", "macro_f1_threshold"),
     "micro_f1_at_expected": ("micro F1, at the threshold of the probabilities", "expected_threshold"),
-    "macro_f1_at_expected": ("macro F1, at the same", "expected_threshold"),
+    "macro_f1_at_expected": ("macro F1, at the same threshold", "expected_threshold"),
     "coverage_at_precision_90": ("coverage at 90 % precision", "threshold_at_precision_90"),
     "coverage_at_precision_95": ("coverage at 95 % precision", "threshold_at_precision_95"),
 }
-"""The figures at a threshold on the score that are shown: heading, and the key of the threshold."""
+"""Figures at a threshold on the score that are shown: heading, and key of the threshold."""
 
 
 def thresholds_title(figures: Mapping[str, Any]) -> str:
-    """What the thresholds are chosen by."""
-    by_probabilities = ", or by the probabilities alone" if "expected_threshold" in figures else ""
-    return f"labels whose score reaches a threshold, which is chosen on these very documents{by_probabilities}"
+    """Say how the thresholds are chosen."""
+    by_probabilities = ", or by the probabilities only" if "expected_threshold" in figures else ""
+    return f"labels whose score reaches a threshold, which is chosen on these same documents{by_probabilities}"
 
 
 def threshold_rows(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Heading, percentage and threshold of the figures at thresholds; without those that were not measured.
+    """Return heading, percentage and threshold of the figures at thresholds that were measured.
 
     >>> threshold_rows({"micro_f1": 61.5, "micro_f1_threshold": 0.25})
     [('micro F1, at its best threshold', '61.50', '0.25')]
@@ -131,11 +140,11 @@ NA_COLUMNS = {
     "tail_micro_f1_with_na": "tail micro F1",
     "tail_macro_f1_with_na": "tail macro F1",
 }
-"""Those shown of the columns of a table beside them."""
+"""More columns of ``metrics.by_group``, shown in a second table with their headings."""
 
 
 def groups_table(title: str, groups: Mapping[str, Mapping[str, Any]], columns: Mapping[str, str]) -> Group:
-    """Metrics of groups of labels, in columns with these headings."""
+    """Return a table with metrics of groups of labels, in columns with these headings."""
     table = plain_table("", *columns.values())
     for group, values in groups.items():
         add_row(table, group, *group_cells(values, columns))
@@ -143,7 +152,7 @@ def groups_table(title: str, groups: Mapping[str, Mapping[str, Any]], columns: M
 
 
 def figures_report(figures: Mapping[str, Any]) -> Group:
-    """All tables of an evaluation, and prediction time and model size."""
+    """Return all tables of an evaluation, with prediction time and model size."""
     parts, at_thresholds = [figures_table(figures)], threshold_rows(figures)
     if at_thresholds:
         table = plain_table("", "%", "threshold")
@@ -155,7 +164,7 @@ def figures_report(figures: Mapping[str, Any]) -> Group:
 
 
 def figure_groups(figures: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Mapping[str, Any]], Mapping[str, str]]]:
-    """The figures by groups of labels: title, groups and the columns to show with their headings."""
+    """Return the figures by groups of labels: title, groups, and the columns to show with their headings."""
     columns = next(iter(figures["by_frequency"].values()))
     headings = {column: column.removeprefix("n_").replace("_", " ").replace("f1", "F1") for column in columns}
     title = "by label frequency: head (over 100 training documents), torso (26 to 100), tail (at most 25)"
@@ -175,13 +184,13 @@ def figure_groups(figures: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Ma
 
 
 def group_cells(values: Mapping[str, Any], columns: Mapping[str, str]) -> list[str]:
-    """The cells of a group of labels; empty where a group without tail labels has no figure of them."""
+    """Return the cells of a group of labels; figures of tail labels are empty in a group without such labels."""
     undefined = [column for column in columns if column.startswith("tail_") and not values["n_tail"]]
     return ["" if column in undefined else cell(values[column]) for column in columns]
 
 
 def cost_line(figures: Mapping[str, Any]) -> str:
-    """Time and size in one line."""
+    """Return time and size in one line."""
     return (
         f"prediction {figures['predict_seconds']:.2f} s; one document {figures['latency_ms_p50']:.2f} ms (median), "
         f"{figures['latency_ms_p99']:.2f} ms (p99); model {figures['model_mb']:.1f} MB"
@@ -195,9 +204,9 @@ def tags_table(
     space: LabelSpace,
     no_tags: str = "no word of this text is known from training",
 ) -> Group:
-    """The tags of one document, with notation and URI, else with the first synonym, as far as labels have them.
+    """Return a table with the tags of one document, and their notation and URI or first synonym if labels have these.
 
-    A synonym that the name ends with is not shown. ``no_tags`` is the reason shown where there are no tags.
+    A synonym that the name ends with is not shown. ``no_tags`` is the reason that is shown if there are no tags.
     """
     found = [label for label in labels if label >= 0]
     known_scores = [score for label, score in zip(labels, scores, strict=True) if label >= 0]
@@ -220,13 +229,13 @@ def tags_table(
 
 
 def _first_synonym(space: LabelSpace, label: int) -> str:
-    """The first synonym of a label, unless the name ends with it, as `column: value` with the value of a table."""
+    """Return the first synonym of a label, unless the name ends with it, as `column: value` of a table does."""
     synonyms = [] if space.synonyms is None else space.synonyms[label]
     return synonyms[0] if synonyms and not space.names[label].endswith(synonyms[0]) else ""
 
 
 def stats_table(name: str, stats: Mapping[str, Any]) -> Group:
-    """The statistics of a data set."""
+    """Return a table with the statistics of a data set."""
     parts = list(stats["parts"])
     table = plain_table("", *parts)
     for key in dict.fromkeys(key for part in stats["parts"].values() for key in part):
@@ -235,7 +244,7 @@ def stats_table(name: str, stats: Mapping[str, Any]) -> Group:
 
 
 def dataset_stats(documents: Dataset) -> dict[str, Any]:
-    """Number of documents, labels and features, and their distribution."""
+    """Count documents, labels and features, and describe their distribution."""
     counts = documents.labels.counted(documents.Y).counts
     assert counts is not None
     per_document = documents.Y.indptr[1:] - documents.Y.indptr[:-1]
@@ -268,7 +277,7 @@ def _short(text: str, length: int) -> str:
 
 
 def cell(value: object) -> str:
-    """A value as the text of a cell.
+    """Return a value as the text of a cell.
 
     >>> cell(12345), cell(72.8222), cell(0.1347), cell("tail")
     ('12,345', '72.82', '0.135', 'tail')

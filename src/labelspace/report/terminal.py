@@ -12,7 +12,7 @@ UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud
 
 
 def printable(text: str) -> str:
-    r"""The text on one line: control characters and what changes the direction of writing are escaped.
+    r"""Return a text on one line: control characters and those that change the direction of writing are escaped.
 
     >>> print(printable("two\nlines, \x1b[31mred"))
     two\nlines, \x1b[31mred
@@ -23,7 +23,7 @@ def printable(text: str) -> str:
 
 
 def json_text(value: object, ensure_ascii: bool = False, **options: Any) -> str:  # noqa: ANN401 - options of json.dumps
-    r"""JSON on one line that every parser reads: NaN and infinities are null, control characters are escaped.
+    r"""Return JSON on one line that every parser reads: NaN and infinities are null, control characters are escaped.
 
     >>> print(json_text({"label": "caf\u00e9 \x9b", "score": float("nan")}))
     {"label": "café \u009b", "score": null}

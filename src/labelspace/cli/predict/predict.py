@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from math import isinf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labelspace.cli.arguments import Json, ModelPath, TopKOption
+from labelspace.cli.arguments import Answering, DocumentReading, Json, ModelPath, OptionGroup, with_label_files
 from labelspace.cli.console import console, print_json
 from labelspace.cli.notes import note, note_selection
-from labelspace.cli.option_groups import DocumentReading, OptionGroup, Tagging, with_label_files
 from labelspace.cli.predict.cluster import ClusterRequest, PredictClusterOptions, predict_on_cluster
 from labelspace.cli.predict.file import check_out, note_precision, predict_stream
-from labelspace.report.predictions import PredictRequest, as_plain
+from labelspace.report.predictions import PredictRequest, about_precision, as_plain
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
     from labelspace.data.answer_files import LabelDisplay
@@ -46,15 +44,8 @@ def predict(
             "folder.",
         ),
     ] = None,
-    k: TopKOption = 5,
     *,
-    tagging: Tagging,
-    language: Annotated[
-        str | None,
-        typer.Option(
-            "--language", metavar="LANG", help="Show names in this language, such as fi, where the labels have them."
-        ),
-    ] = None,
+    answering: Answering,
     cluster: Annotated[PredictClusterOptions, typer.Option(parser=OptionGroup.of(PredictClusterOptions))],
     as_json: Json = False,
     reading: DocumentReading,
@@ -70,14 +61,14 @@ def predict(
 
     if bool(texts) == bool(file):
         raise DataError("predict needs either texts or --input FILE; write: labelspace predict MODEL 'a text'")
-    on_cluster = ClusterRequest(cluster, model, file, out, language, reading)
+    on_cluster = ClusterRequest(cluster, model, file, out, answering.language, reading)
     on_cluster.check()
     if out is not None and cluster.address is None:
         check_out(Path(out), file)
     tagger = Tagger.load(model)
-    display = LabelDisplay(tagger.labels_, language, tagger.gives_probabilities)
-    k = min(k, len(tagger.labels_))  # the rest would be padding
-    options: TagOptions = with_label_files(tagging, tagger.labels_)
+    display = LabelDisplay(tagger.labels_, answering.language, tagger.gives_probabilities)
+    k = min(answering.k, len(tagger.labels_))  # the rest would be padding
+    options: TagOptions = with_label_files(answering.options, tagger.labels_)
     note_selection(tagger.selection(options), quiet=as_json)
     request = PredictRequest(tagger, k, options, display)
     if cluster.address is not None:
@@ -128,14 +119,3 @@ def print_answers(
         reason["no_tags"] = f"no label is sure enough for a precision of {precision:g}"
     for text, answer in zip(texts, answers, strict=True):
         console().print(tags_table(text, answer.labels, answer.scores, space, **reason))
-
-
-def about_precision(tagger: Tagger, options: TagOptions) -> dict[str, Any]:
-    """What was asked for by --precision, and what it keeps; nothing without it."""
-    precision = options.get("precision")
-    if precision is None:
-        return {}
-    found = tagger.precision_threshold(precision, options.get("consistent", False))
-    threshold = None if isinf(found.threshold) else round(found.threshold, 6)
-    kept = {"threshold": threshold, "coverage": round(found.coverage, 6), "confidence": found.confidence}
-    return {"precision": {"asked": precision, **kept}}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import DataPath, Json, source_name
+from labelspace.cli.arguments import DataPath, Json, Reading, source_name
 from labelspace.cli.cluster import Cluster, cluster_executor
 from labelspace.cli.console import print_json, print_line, progress
 from labelspace.cli.notes import (
@@ -17,7 +17,6 @@ from labelspace.cli.notes import (
     note_preset,
     noting_resumption,
 )
-from labelspace.cli.option_groups import Reading
 from labelspace.cli.recipes import Method, Training
 from labelspace.cli.train.cache import Kept, cache_summary, opened_cache, print_cache, showing_reading
 
