@@ -139,7 +139,7 @@ def test_an_unforeseen_error_does_not_blame_the_model(run, files, monkeypatch, e
 def test_a_message_of_the_library_names_flags(run, files):
     err = run("data", "stats", "good.jsonl", "--delimiter", "||")[2]
     assert err.startswith("error: --delimiter must be one character")
-    assert "write for example --delimiter 'semicolon'" in err
+    assert "write for example --delimiter semicolon" in err
 
 
 def test_the_traceback_is_shown_on_request(run, monkeypatch):

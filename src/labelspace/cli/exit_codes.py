@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -48,7 +49,7 @@ def with_flags(message: str, options: Iterable[str]) -> str:
     """Return a message of the library that names options, with the flags of the command line in place of the names.
 
     >>> with_flags("inputs must be names; write for example inputs=['a', 'b'], format='csv'", ["inputs", "format"])
-    "--inputs must be names; write for example --inputs a,b --format 'csv'"
+    '--inputs must be names; write for example --inputs a,b --format csv'
     >>> with_flags("the text must be in a column; write text='title'", ["text="])
     "the text must be in a column; write --text 'title'"
     """
@@ -72,7 +73,7 @@ def as_flag(name: str) -> str:
 def _given(assignment: re.Match[str]) -> str:
     """Return ``name=value`` as it is typed; a comma before the next assignment becomes a space."""
     name, value = assignment[0].split("=", 1)[0], assignment[1]
-    typed = re.sub(r"[]'[ ]", "", value) if value.startswith("[") else value
+    typed = re.sub(r"[]'[ ]", "", value) if value.startswith("[") else shlex.quote(value.strip("'"))
     return f"{as_flag(name)} {typed}{' ' if assignment[2] else ''}"
 
 
