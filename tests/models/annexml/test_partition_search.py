@@ -3,7 +3,13 @@ import scipy.sparse as sp
 
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.quantize import quantize_int8
-from labelspace.models.annexml.kernels import PartitionPoints, PartitionVectors, nearest_in_partitions, quantize_query
+from labelspace.models.annexml.kernels import (
+    Learners,
+    PartitionPoints,
+    PartitionVectors,
+    nearest_in_partitions,
+    quantize_query,
+)
 
 LEARNER_STARTS = np.array([0, 2, 5])  # two learners with 2 and 3 partitions
 
@@ -21,17 +27,14 @@ def test_the_nearest_are_those_of_brute_force_in_the_partition_of_the_largest_sc
     points, point_scales = quantize_int8(rng.standard_normal((90, 6)).astype(np.float32))
     documents = rng.permutation(90).astype(np.int32)
     near, cosines = np.empty((20, 2, 4), np.int32), np.empty((20, 2, 4), np.float32)
-    nearest_in_partitions(
-        csr_arrays(X),
-        0,
-        20,
+    vector_starts = np.searchsorted(features, np.arange(16))
+    learners = Learners(
         csr_arrays(weights),
         LEARNER_STARTS,
-        PartitionVectors(vectors, scales, partitions.astype(np.int32), np.searchsorted(features, np.arange(16))),
+        PartitionVectors(vectors, scales, partitions.astype(np.int32), vector_starts),
         PartitionPoints(points, point_scales, documents, point_starts),
-        near,
-        cosines,
     )
+    nearest_in_partitions(csr_arrays(X), 0, 20, learners, near, cosines)
     dequantized = np.zeros(V.shape, np.float32)
     dequantized[features, partitions] = vectors * scales[:, None]
     for row, x in enumerate(X.toarray()):

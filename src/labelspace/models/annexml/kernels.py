@@ -52,6 +52,15 @@ class PartitionPoints(NamedTuple):
     starts: Ints
 
 
+class Learners(NamedTuple):
+    """What a search reads: weights (n_features, n_partitions); learner i has partitions starts[i] : starts[i + 1]."""
+
+    weights: CsrArrays
+    starts: Ints
+    embeddings: PartitionVectors
+    points: PartitionPoints
+
+
 @kernel()
 def nearest_partition(data: Floats, features: Ints, weights: Floats, scores: Floats) -> int:
     """Return the first partition of the largest score for one document, by ``weights`` (n_features, K).
@@ -332,22 +341,15 @@ def quantize_query(vector: Floats, out: Int16s) -> np.float32:
 
 @kernel()
 def nearest_in_partitions(
-    X: CsrArrays,
-    start: int,
-    stop: int,
-    weights: CsrArrays,
-    learner_starts: Ints,
-    embeddings: PartitionVectors,
-    points: PartitionPoints,
-    out_documents: Ints,
-    out_cosines: Floats,
+    X: CsrArrays, start: int, stop: int, learners: Learners, out_documents: Ints, out_cosines: Floats
 ) -> None:
     """Find the documents of largest cosine with each of the rows start..stop of X, by each learner, best first.
 
-    The partitions of learner i are learner_starts[i] to learner_starts[i + 1] - 1. Both ``out`` arrays are
-    (stop - start, n_learners, m), padded with -1 and -inf. A document whose V'x is 0 has no near documents.
+    Both ``out`` arrays are (stop - start, n_learners, m), padded with -1 and -inf. A document whose V'x is 0 has
+    no near documents.
     """
     data, indices, indptr = X
+    weights, learner_starts, embeddings, points = learners
     n_learners, n_partitions = len(learner_starts) - 1, len(points.starts) - 1
     dim = embeddings.vectors.shape[1]
     scores, learner_of = np.empty(n_partitions, np.float32), np.empty(n_partitions, np.int32)

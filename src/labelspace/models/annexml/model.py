@@ -43,7 +43,7 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.labels.document_neighbors import count_votes, label_neighbors
 from labelspace.labels.masks import labels_among
 from labelspace.models import parameters
-from labelspace.models.annexml.kernels import PartitionPoints, PartitionVectors, nearest_in_partitions
+from labelspace.models.annexml.kernels import Learners, PartitionPoints, PartitionVectors, nearest_in_partitions
 from labelspace.models.annexml.learner import Learner, train_learner
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
@@ -120,7 +120,8 @@ class AnnexML(Model):
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         labelled = np.flatnonzero(np.diff(Y.indptr))  # documents without labels have no vote
-        X, Y = (normalize_rows(X) if self.normalize else X)[labelled], Y[labelled]
+        X = normalize_rows(X) if self.normalize else X
+        X, Y = X[labelled], Y[labelled]
         n = len(labelled)
         n_partitions = self.count_partitions(n)
         graph = label_neighbors(Y, self.n_label_neighbors) if n_partitions > 1 else None  # step 1
@@ -167,17 +168,10 @@ class AnnexML(Model):
         """Return the nearest documents of some rows and their cosines: (rows, n_learners, n_neighbors)."""
         shape = (stop - start, len(self.learner_starts_) - 1, min(self.n_neighbors, self.Y_.shape[0]))
         near, cosines = np.empty(shape, np.int32), np.empty(shape, np.float32)
-        nearest_in_partitions(
-            csr_arrays(X),
-            start,
-            stop,
-            csr_arrays(self.weights_),
-            self.learner_starts_,
-            PartitionVectors(self.vectors_, self.vector_scales_, self.vector_partitions_, self.vector_starts_),
-            PartitionPoints(self.points_, self.point_scales_, self.point_documents_, self.point_starts_),
-            near,
-            cosines,
-        )
+        vectors = PartitionVectors(self.vectors_, self.vector_scales_, self.vector_partitions_, self.vector_starts_)
+        points = PartitionPoints(self.points_, self.point_scales_, self.point_documents_, self.point_starts_)
+        learners = Learners(csr_arrays(self.weights_), self.learner_starts_, vectors, points)
+        nearest_in_partitions(csr_arrays(X), start, stop, learners, near, cosines)
         return near, cosines
 
     def _vote(self, near: Ints, cosines: Floats, Y: Csr, k: int) -> TopK:

@@ -59,15 +59,15 @@ class Targets(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """All trees: the weights of node i are at weight_ptr[i] : weight_ptr[i + 1], its documents likewise."""
+    """All trees: the weights of node i are at weight_starts[i] : weight_starts[i + 1], its documents likewise."""
 
     roots: Ints
     child: Ints
     features: Ints
     weights: Weights
-    weight_ptr: Longs
+    weight_starts: Longs
     documents: Ints
-    document_ptr: Longs
+    document_starts: Longs
 
 
 class GivenLabels(NamedTuple):
@@ -428,11 +428,11 @@ def grow_tree(
 @kernel()
 def find_leaf(x: Floats, root: int, forest: Forest) -> int:
     """Return the leaf that a dense document ``x`` reaches."""
-    child, features, weights, weight_ptr = forest.child, forest.features, forest.weights, forest.weight_ptr
+    child, features, weights, weight_starts = forest.child, forest.features, forest.weights, forest.weight_starts
     node = root
     while child[node] > 0:
         margin = 0.0  # products of int8 and float32 are exact, and so are their sums: ties are ties in any order
-        for j in range(weight_ptr[node], weight_ptr[node + 1]):
+        for j in range(weight_starts[node], weight_starts[node + 1]):
             margin += np.float64(weights[j]) * x[features[j]]
         node = child[node] if margin >= 0.0 else child[node] + 1
     return node
@@ -447,7 +447,7 @@ def leaf_votes(x: Floats, forest: Forest, votes: Floats, voters: Ints) -> int:
     n_voters = 0
     for root in forest.roots:
         leaf = find_leaf(x, root, forest)
-        first, last = forest.document_ptr[leaf], forest.document_ptr[leaf + 1]
+        first, last = forest.document_starts[leaf], forest.document_starts[leaf + 1]
         for j in range(first, last):
             document = forest.documents[j]
             if votes[document] == 0.0:

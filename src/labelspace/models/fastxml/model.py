@@ -19,10 +19,10 @@
 
 Where we differ, and why: a leaf is saved as its training documents, whose labels are saved once, not as its most
 frequent labels: that is smaller, and no label is cut off. Weights are rounded to whole numbers up to 127, since a
-split needs the sign of w.x alone; documents go where the rounded weights say in training too. The tail classifiers
+split needs only the sign of w.x; documents go where the rounded weights say in training too. The tail classifiers
 rank all labels of the leaves, not the best 1,000. The authors' program has an alpha of 0.8: on Delicious, that is far
-below their published precision. A node whose sides cannot be separated is a leaf, of which at most ``MAX_DOCUMENTS``,
-drawn at random, are kept.
+below their published precision. A node whose sides cannot be separated is a leaf, which keeps at most ``MAX_DOCUMENTS``
+documents, drawn at random.
 """
 
 from collections.abc import Callable
@@ -62,10 +62,9 @@ ROW_BLOCK = 64  # documents per task
 MAX_DOCUMENTS = 1000  # kept of a leaf: it bounds the time of a document that reaches a large one
 ALPHAS = (0.8, 0.9, 1.0)  # the candidates: the alpha of the authors, or more of the trees
 AUTHORS_ALPHA = 0.8  # used if there are too few documents to choose by
-# Alpha is chosen by so many documents, share of these held out, and trees: fewer make the choice uncertain.
-TRIAL_DOCUMENTS = 20_000
-TRIAL_SHARE = 0.2
-TRIAL_TREES = 10
+TRIAL_DOCUMENTS = 20_000  # most documents by which alpha is chosen: fewer make the choice uncertain, more take longer
+TRIAL_SHARE = 0.2  # of these documents is held out
+TRIAL_TREES = 10  # grown for the choice
 
 Tree: TypeAlias = tuple[Ints, list[Ints], list[Weights], Ints, Ints, Ints]
 """The result of ``grow_tree``."""
@@ -214,15 +213,7 @@ class FastXML(Model):
         if allowed is not None:
             rows = self.mask_cache.get(allowed, lambda: ids_among(self.document_labels_, self.label_starts_, allowed))
         values = normalized_values(X.data, X.indptr) if self.normalize else X.data
-        forest = Forest(
-            self.roots_,
-            self.child_,
-            self.features_,
-            self.weights_,
-            self.weight_starts_,
-            self.documents_,
-            self.document_starts_,
-        )
+        forest = Forest(*(getattr(self, f"{name}_") for name in Forest._fields))
         given = GivenLabels(*rows, self.label_weights_)
         tail = TailClassifiers(csr_arrays(self.tail_), self.tail_norms_, float(self.alpha_), float(self.gamma))
         documents = csr_arrays(X)

@@ -25,12 +25,12 @@ COUNTED_AT_ONCE = 4096  # documents whose targets are counted at once: bounds th
 NODE_BLOCK = 64  # nodes per task
 BIAS = 1.0  # the value of the bias feature
 TOLERANCE = 0.1  # of the linear classifiers, as in LIBLINEAR
-MAX_PASSES = 20
+MAX_PASSES = 20  # of coordinate descent per node
 
 
 @dataclass
 class NodeTargets:
-    """The nodes of which a row of Y is a training example, and whether a positive one."""
+    """The nodes that a row of Y trains, with target 1 or 0."""
 
     tree: TreeNodes
     Y: Csr

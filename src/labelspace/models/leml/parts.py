@@ -20,7 +20,7 @@ INIT_STD = 0.1  # of W
 CG_STEPS = 10  # most conjugate gradient steps for W; the next iteration goes on from there
 CG_TOL = 0.1  # the steps end when the gradient has fallen to this share
 LABEL_BLOCK = 32  # labels per task, which share a read of X W
-LASSO_PASSES = 20
+LASSO_PASSES = 20  # most passes per label; the next iteration goes on from there
 LASSO_TOL = 0.01  # of the score of a document
 
 

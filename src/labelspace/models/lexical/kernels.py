@@ -27,9 +27,9 @@ FULL_GRADES = (3, 3, 2, 2, 4, 4)
 """Grades of a full match: kind, words, free, exact, count, position."""
 PARTIAL_GRADES = (4, 2, 2, 4, 4)
 """Grades of a partial match: share, last word, words, count, position."""
-N_FULL_BUCKETS, N_PARTIAL_BUCKETS = 576, 256
+N_FULL_BUCKETS, N_PARTIAL_BUCKETS = 576, 256  # the products of the grades
 N_BUCKETS = N_FULL_BUCKETS + N_PARTIAL_BUCKETS
-N_LEVELS = 5
+N_LEVELS = 5  # of evidence, by which statistics per label are kept
 MAX_WEIGHT = 100_000  # of a word, so that the weights of a phrase add up in 32 bits
 MIN_SHARE = 0.3  # of a phrase's weight: a smaller shared part is no evidence
 PROBABILITY_SCALE = 2**16  # probability 1 as an integer: integer sums do not depend on the order

@@ -222,7 +222,7 @@ class PhraseEvidence:
     """The words of a text, in which the phrases of a label are found to explain its score.
 
     1. The phrases of the label, each a list of stems. If the text has some of them whole, these count; else the phrase
-       of which the text has the largest part, as in ``kernels.py``.
+       with the largest part in the text, as in ``kernels.py``.
     2. The matches share the difference between their log-odds and those of the label's frequency, equally.
     """
 

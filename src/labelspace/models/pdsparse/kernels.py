@@ -271,7 +271,7 @@ def add_most_violating(
     At most ``len(scratch.best)`` labels are added. ``slot`` is -1 for all labels, before and after. Returns the new
     number of active labels.
     """
-    labels, size = active.labels[i], active.sizes[i]
+    labels, size = active.labels[i], int(active.sizes[i])
     scores, best_scores, best, _, _ = scratch
     lowest = np.float32(np.inf)
     for label in truth:

@@ -53,7 +53,7 @@ from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, featur
 from labelspace.types import Csr
 
 LABEL_BLOCK = 2  # labels per task: few, so that an interrupt takes effect soon
-BIAS = 1.0
+BIAS = 1.0  # the value of the bias feature
 
 
 class PDSparse(LinearModel):

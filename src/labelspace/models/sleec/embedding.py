@@ -16,7 +16,7 @@ from labelspace.training.sparse_layers import product, products_at
 from labelspace.types import Csr, Doubles, Floats, Longs
 
 OVERSAMPLING = 10  # more dimensions of the subspace iteration than requested: with fewer, the last ones are less exact
-POWER_ITERATIONS = 3
+POWER_ITERATIONS = 3  # of the subspace: more separate the largest singular values better
 MAX_ITERATIONS = 200  # of conjugate gradients
 TOLERANCE = 1e-2  # of the residual, relative to the right side: a smaller one gains nothing
 

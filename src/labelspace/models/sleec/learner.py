@@ -24,7 +24,7 @@ from labelspace.types import Csr, Floats, Ints, Longs, TopK
 if TYPE_CHECKING:
     from labelspace.models.sleec.model import Sleec
 
-KMEANS_ITERATIONS = 7
+KMEANS_ITERATIONS = 7  # clusters only have to be local, not optimal
 ROW_BLOCK = 32  # queries per task
 
 

@@ -61,7 +61,7 @@ from labelspace.training.epochs import VALIDATION_K, batch_schedule, epoch_batch
 from labelspace.training.losses import log_odds, sigmoid
 from labelspace.types import Bools, Csr, Floats, Longs, Progress, TopK
 
-USUAL_BATCH_SIZE = 128
+USUAL_BATCH_SIZE = 128  # if not given; less if there are few documents
 STEPS = 3_000  # batches that suffice to learn
 EPOCHS = (15, 25)  # bounds of the number of epochs that is chosen
 WORD_DIM = 64  # of word embeddings that are learned from the start
@@ -140,7 +140,7 @@ class XMLCNN(Model):
     validation_scores_: list[float] = learned(plain(list_of(real())))  # R-precision after each epoch, with ``patience``
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes of the filters and of the bottleneck, besides those of every model."""
+        """Return the sizes of every model, of the filters and of the bottleneck."""
         n_all = len(self._widths) * self.n_filters
         columns = int(self._widths.sum()) * self.n_filters
         network = {"n_columns": columns, "n_all_filters": n_all, "n_pooled": n_all * self.n_chunks}
