@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 
 from labelspace.kernels import bit_planes
 from labelspace.kernels.bit_planes import (
+    CodedRows,
+    Shortlist,
     from_blocks,
     query_planes,
     rerank_int16,
@@ -39,7 +41,7 @@ def drawn(n, m, width, bits, seed):
 def search(y, codes, scales, bits, size):
     shape = len(y), 2 * size + 64
     rows, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)
-    shortlists(y, to_blocks(to_planes(codes, bits)), scales, size, rows, scores)
+    shortlists(y, CodedRows(to_blocks(to_planes(codes, bits)), scales), size, Shortlist(rows, scores))
     return rows, scores
 
 
@@ -65,7 +67,8 @@ def test_shortlists_in_lists_are_those_of_the_blocks_of_the_lists(size):
     lists = np.array([[0, 1, 2, -1], [3, 4, -1, 5], [2, -1, -1, -1]], np.int32)
     shape = 3, 2 * size + 64
     rows, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)
-    shortlists_in_lists(y, to_blocks(to_planes(codes, 2)), scales, starts, lists, size, rows, scores)
+    table = CodedRows(to_blocks(to_planes(codes, 2)), scales)
+    shortlists_in_lists(y, table, starts, lists, size, Shortlist(rows, scores))
     expected = twin_scores(y, codes, scales, 2)
     for i, read in enumerate([np.arange(128), np.arange(64, 576), np.arange(0)]):  # whole blocks of 64
         best = read[np.lexsort([read, -expected[i, read]])][:size]

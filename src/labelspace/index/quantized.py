@@ -33,6 +33,8 @@ from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.inverted_lists import InvertedLists, moment_basis, second_moments
 from labelspace.kernels.bit_planes import (
     BLOCK,
+    CodedRows,
+    Shortlist,
     Words,
     from_blocks,
     rerank_int16,
@@ -206,12 +208,13 @@ class Quantized(Index):
             block, y = queries[start:stop], np.empty((stop - start, len(zeros)), np.float32)
             dense_forward(block, self.query_map_, zeros, y)
             shape = stop - start, 2 * size + BLOCK
-            rows, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)
+            rows = np.empty(shape, np.int32)
+            table, found = CodedRows(self.planes_, self.scales_), Shortlist(rows, np.empty(shape, np.float32))
             if lists is None:
-                shortlists(y, self.planes_, self.scales_, size, rows, scores)
+                shortlists(y, table, size, found)
             else:
                 read = lists.to_read(block, n_read)
-                shortlists_in_lists(y, self.planes_, self.scales_, lists.starts, read, size, rows, scores)
+                shortlists_in_lists(y, table, lists.starts, read, size, found)
             labels, best = out.labels[start:stop], out.scores[start:stop]
             rerank_int16(block, self.vectors_, self.vector_scales_, self.ids_, rows, labels, best)
 

@@ -5,20 +5,20 @@ import math
 from labelspace.kernels.compiled import kernel
 from labelspace.types import Bools, Floats
 
-LARGEST_BET = 0.9  # of what would be lost at worst
+LARGEST_BET = 0.9  # of the bet that may lose all: below 1, a lost bet leaves some capital to go on with
 
 
 @kernel()
 def is_precise(
     probabilities: Floats, right: Bools, n_first: int, threshold: float, target: float, most: int, confidence: float
 ) -> bool:
-    """Whether documents show that of the labels kept, a share of at least ``target`` is right.
+    """Return whether documents show that a share of at least ``target`` of the kept labels is right.
 
     A document keeps its labels of at least ``threshold``, at most ``most`` of them; rows of ``probabilities`` are
-    sorted best first. W_i = target * kept - right has a mean of at most 0 where the precision is reached. Whoever bets
-    against that, multiplying the capital with 1 - bet * W_i, has 1 / (1 - confidence) times it with a probability of at
-    most 1 - confidence, as long as each bet depends on earlier documents alone. The first ``n_first`` tell the size of
-    the first bet, and are not bet on.
+    sorted best first. W_i = target * kept - right has a mean of at most 0 if the precision is reached. If it is not,
+    a gambler who bets that it is, and multiplies the capital by 1 - bet * W_i, reaches 1 / (1 - confidence) times the
+    capital with a probability of at most 1 - confidence, as long as each bet depends on earlier documents only. The
+    first ``n_first`` documents determine the size of the first bet, and are not bet on.
     """
     n, width = probabilities.shape
     goal = 1.0 / (1.0 - confidence)

@@ -1,13 +1,13 @@
 """Search by inner products of quantized vectors in bit planes: labels of 1 to 4 bits, queries of 5.
 
 The labels come in blocks of 64. Plane p of a block has bit p of every number: a word (64 bits) is 64 numbers of one
-label, and the words of the 64 labels at the same numbers are side by side, so the processor counts several labels at
+label, and the words of the 64 labels at the same numbers are adjacent, so the processor counts several labels at
 once. For label numbers c = sum_p 2^p c_p and query numbers q = sum_j w_j q_j, of bits c_p and q_j, the inner product is
 sum_pj 2^p w_j popcount(c_p & q_j). The query's last plane has the weight -16: two's complement.
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,23 @@ QUERY_MAX = 15  # symmetric range
 CHUNK = 32  # blocks that stay in the cache while all queries read them
 
 
+class CodedRows(NamedTuple):
+    """A table of rows in bit planes."""
+
+    blocks: Words  # (n_blocks, bits * width / 64, 64)
+    scales: Floats  # (n,)
+
+
+class Shortlist(NamedTuple):
+    """The buffer of a query, or of several: rows above a threshold, and their scores.
+
+    A full buffer, of 2 size + 64 rows, is cut to the best ``size`` rows, the last of which is the new threshold.
+    """
+
+    rows: Ints
+    scores: Floats
+
+
 @intrinsic
 def _popcount(_context: Any, _word: Any) -> Any:  # noqa: ANN401 - numba has no types
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:  # noqa: ANN401
@@ -40,7 +57,7 @@ popcount = cast(Callable[[np.uint64], np.uint64], _popcount)
 
 
 def to_planes(codes: npt.NDArray[np.uint8], bits: int) -> Words:
-    """Codes (n, width) below 2^bits, width a multiple of 64, as words (n, bits * width / 64), plane after plane.
+    """Return codes (n, width) below 2^bits, width a multiple of 64, as words (n, bits * width / 64), plane after plane.
 
     >>> to_planes(np.full((1, 64), 2, np.uint8), bits=2).tolist() == [[0, 2**64 - 1]]
     True
@@ -50,7 +67,7 @@ def to_planes(codes: npt.NDArray[np.uint8], bits: int) -> Words:
 
 
 def to_blocks(words: Words) -> Words:
-    """Words (n, w) in blocks (ceil(n / 64), w, 64); rows that are missing are 0."""
+    """Return words (n, w) in blocks (ceil(n / 64), w, 64); missing rows are 0."""
     n, width = words.shape
     n_blocks = -(-n // BLOCK)
     full = np.zeros((n_blocks * BLOCK, width), np.uint64)
@@ -59,13 +76,13 @@ def to_blocks(words: Words) -> Words:
 
 
 def from_blocks(blocks: Words, n: int) -> Words:
-    """The words of n rows: ``to_blocks`` undone."""
+    """Return the words of n rows, the inverse of ``to_blocks``."""
     return blocks.transpose(0, 2, 1).reshape(-1, blocks.shape[1])[:n]
 
 
 @kernel()
 def query_planes(query: Floats, out: Words) -> int:
-    """A query in 5 bits, as planes (5, width / 64); returns the sum of its numbers. What is not finite counts as 0."""
+    """Write a query in 5 bits, as planes (5, width / 64); return the sum of its numbers. NaN and infinity are 0."""
     largest = np.float32(0.0)
     for value in query:
         largest = max(largest, abs(value))
@@ -76,7 +93,7 @@ def query_planes(query: Floats, out: Words) -> int:
             out[j, w] = 0
     for at in range(len(query)):
         value = query[at] * factor
-        if abs(value) < QUERY_MAX + 0.5:  # not where it is infinite or NaN
+        if abs(value) < QUERY_MAX + 0.5:  # false for infinity and NaN
             number = int(np.rint(value))
             total += number
             for j in range(QUERY_BITS):
@@ -98,7 +115,7 @@ def _add_word(planes: Words, at: int, words: Words, shift: np.uint64, products: 
 
 @kernel()
 def block_scores(planes: Words, total: int, block: Words, scales: Floats, products: Words, out: Floats) -> None:
-    """The scores of a block's labels, scale * sum_d q_d (2 c_d - (2^bits - 1)); ``total`` is sum_d q_d."""
+    """Write the scores of a block's labels, scale * sum_d q_d (2 c_d - (2^bits - 1)); ``total`` is sum_d q_d."""
     n_words = planes.shape[1]
     bits = len(block) // n_words
     for i in range(BLOCK):
@@ -113,13 +130,20 @@ def block_scores(planes: Words, total: int, block: Words, scales: Floats, produc
 
 @kernel()
 def scan_blocks(
-    planes: Words, total: int, blocks: Words, scales: Floats, first: int, last: int, size: int, rows: Ints,
-    best: Floats, used: int, threshold: np.float32,
-) -> tuple[int, np.float32]:  # fmt: skip
-    """Add the rows of some blocks to the buffer of ``shortlists``; returns its length and threshold."""
+    planes: Words,
+    total: int,
+    table: CodedRows,
+    span: tuple[int, int],
+    size: int,
+    found: Shortlist,
+    used: int,
+    threshold: np.float32,
+) -> tuple[int, np.float32]:
+    """Add the rows of the blocks of a span to a query's shortlist; return its length and threshold."""
+    blocks, scales, rows, best = table.blocks, table.scales, found.rows, found.scores
     n = len(scales)
     products, scores = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.float32)
-    for b in range(first, last):
+    for b in range(span[0], span[1]):
         start, stop = b * BLOCK, min(b * BLOCK + BLOCK, n)
         block_scores(planes, total, blocks[b], scales[start:stop], products, scores)
         above = 0
@@ -140,45 +164,38 @@ def scan_blocks(
 
 
 @part()
-def cut_shortlist(rows: Ints, best: Floats, used: int, size: int) -> None:
-    """Move the ``size`` best of a buffer to the front; -1 for all behind them."""
+def cut_shortlist(found: Shortlist, used: int, size: int) -> None:
+    """Move the ``size`` best of a query's shortlist to the front, and write -1 behind them."""
     if used > size:
-        select_best(best, rows, used, size)
-    for j in range(min(used, size), len(rows)):
-        rows[j] = -1
+        select_best(found.scores, found.rows, used, size)
+    for j in range(min(used, size), len(found.rows)):
+        found.rows[j] = -1
 
 
 @kernel()
-def shortlists(
-    queries: Floats, blocks: Words, scales: Floats, size: int, out_rows: Ints, out_scores: Floats
-) -> None:  # fmt: skip
-    """The ``size`` rows of highest score for each query (m, width), in no order; -1 is none.
-
-    ``out`` arrays (m, 2 size + 64) are a buffer: it is filled with rows above a threshold, and when it is full, cut to
-    the best ``size`` rows, the last of which is the new threshold.
-    """
+def shortlists(queries: Floats, table: CodedRows, size: int, out: Shortlist) -> None:
+    """Write the ``size`` rows of highest score for each query (m, width) to ``out``, in no order; -1 is none."""
     m = len(queries)
     planes, totals = np.empty((m, QUERY_BITS, queries.shape[1] // BLOCK), np.uint64), np.empty(m, np.int64)
     filled, thresholds = np.zeros(m, np.int64), np.full(m, -np.inf, np.float32)
     for i in range(m):
         totals[i] = query_planes(queries[i], planes[i])
-    for first in range(0, len(blocks), CHUNK):
-        last = min(first + CHUNK, len(blocks))
+    for first in range(0, len(table.blocks), CHUNK):
+        span = (first, min(first + CHUNK, len(table.blocks)))
         for i in range(m):
+            found = Shortlist(out.rows[i], out.scores[i])
             filled[i], thresholds[i] = scan_blocks(
-                planes[i], totals[i], blocks, scales, first, last, size, out_rows[i], out_scores[i], filled[i],
-                thresholds[i],
-            )  # fmt: skip
+                planes[i], totals[i], table, span, size, found, filled[i], thresholds[i]
+            )
     for i in range(m):
-        cut_shortlist(out_rows[i], out_scores[i], filled[i], size)
+        cut_shortlist(Shortlist(out.rows[i], out.scores[i]), filled[i], size)
 
 
 @kernel()
 def shortlists_in_lists(
-    queries: Floats, blocks: Words, scales: Floats, starts: Longs, lists: Ints, size: int, out_rows: Ints,
-    out_scores: Floats,
-) -> None:  # fmt: skip
-    """``shortlists`` of the rows in some lists: ``lists`` (m, p) ascending, the first -1 ends them.
+    queries: Floats, table: CodedRows, starts: Longs, lists: Ints, size: int, out: Shortlist
+) -> None:
+    """Write the ``shortlists`` of the rows in some lists: ``lists`` (m, p) ascending, the first -1 ends them.
 
     List c has the rows starts[c] to starts[c + 1]; the blocks at its ends are read as a whole, and once.
     """
@@ -186,21 +203,20 @@ def shortlists_in_lists(
     for i in range(len(queries)):
         total = query_planes(queries[i], planes)
         used, threshold, done = integer(0), np.float32(-np.inf), integer(0)
+        found = Shortlist(out.rows[i], out.scores[i])
         for c in lists[i]:
             if c < 0:
                 break
             if starts[c] < starts[c + 1]:
                 first, last = max(starts[c] // BLOCK, done), (starts[c + 1] + BLOCK - 1) // BLOCK
-                used, threshold = scan_blocks(
-                    planes, total, blocks, scales, first, last, size, out_rows[i], out_scores[i], used, threshold
-                )
+                used, threshold = scan_blocks(planes, total, table, (first, last), size, found, used, threshold)
                 done = last
-        cut_shortlist(out_rows[i], out_scores[i], used, size)
+        cut_shortlist(found, used, size)
 
 
 @kernel(fastmath={"reassoc", "contract"})
 def float_int_dot(a: Floats, b: Int16s) -> np.float32:
-    """Inner product of a float and an integer vector; may be summed in any order, so that it is vectorized."""
+    """Return the inner product of a float and an integer vector, summed in any order, so that it is vectorized."""
     total = np.float32(0.0)
     for i in range(len(a)):
         total += a[i] * np.float32(b[i])
@@ -210,8 +226,8 @@ def float_int_dot(a: Floats, b: Int16s) -> np.float32:
 @kernel()
 def rerank_int16(
     queries: Floats, vectors: Int16s, scales: Floats, ids: Ints, rows: Ints, out_labels: Ints, out_scores: Floats
-) -> None:  # fmt: skip
-    """The best of the candidate ``rows`` (m, s) of vectors in int16 with a scale each; the first -1 ends them."""
+) -> None:
+    """Write the best of the candidate ``rows`` (m, s) of vectors in int16 with a scale each; the first -1 ends them."""
     for i in range(len(queries)):
         size = 0
         for row in rows[i]:
@@ -224,7 +240,7 @@ def rerank_int16(
 
 @kernel()
 def choose_lists(scores: Floats, starts: Longs, n_rows: int, out: Ints) -> None:
-    """The lists of highest score that have ``n_rows`` rows together, ascending; the first -1 ends them.
+    """Write the lists of highest score that have ``n_rows`` rows together, ascending; the first -1 ends them.
 
     ``scores`` and ``out`` are (m, n_lists); list c has starts[c + 1] - starts[c] rows. Of equal scores, the first list
     is read.

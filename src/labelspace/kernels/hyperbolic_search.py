@@ -3,11 +3,11 @@
 The Poincaré distance of y from a query x grows with the key a|x-y|^2, a = 1/(1-|y|^2); with a = 1 it is the Euclidean
 one. The key is the inner product of (|x|^2, -2x, 1) and (a, y a, |y|^2 a), but that cancels for points close to each
 other, so it is only a filter: a point is skipped if a lower bound of its key is above the k-th key so far, and all
-others get their key from differences in float64. The result is that of all keys in float64, whatever the filter rounds.
+other points get their key from differences in float64. The result is the same as with all keys in float64.
 
 Points are stored in blocks of ``BLOCK_SIZE``, one coordinate after another: the products of a block are vectorized, and
 stay in the cache for the ranking and for the other queries. One query takes at most half the time of a row-major table;
-y a is not stored beside y, which would double the memory.
+y a is not stored next to y, which would double the memory.
 """
 
 from typing import Annotated, NamedTuple
@@ -35,7 +35,7 @@ class Points(NamedTuple):
 
 
 def to_blocks(rows: Floats) -> Floats:
-    """Rows (n, d) as blocks (ceil(n / BLOCK_SIZE), d, BLOCK_SIZE).
+    """Return rows (n, d) as blocks (ceil(n / BLOCK_SIZE), d, BLOCK_SIZE).
 
     >>> to_blocks(np.ones((65, 3), np.float32)).shape
     (2, 3, 64)
@@ -47,13 +47,13 @@ def to_blocks(rows: Floats) -> Floats:
 
 
 def from_blocks(blocks: Floats, n: int) -> Floats:
-    """The n rows that ``to_blocks`` was given."""
+    """Return the n rows that were given to ``to_blocks``."""
     return blocks.transpose(0, 2, 1).reshape(len(blocks) * BLOCK_SIZE, blocks.shape[1])[:n]
 
 
 @kernel()
 def squared_row_norms(rows: Floats) -> Doubles:
-    """|y|^2 of each row in float64."""
+    """Return |y|^2 of each row in float64."""
     out = np.zeros(len(rows), np.float64)
     for i in range(len(rows)):
         for j in range(rows.shape[1]):
@@ -63,7 +63,7 @@ def squared_row_norms(rows: Floats) -> Doubles:
 
 @kernel()
 def one_minus_squared_norms(rows: Floats) -> Doubles:
-    """1-|y|^2 of each row by compensated summation: squares of float32 are exact in float64."""
+    """Return 1-|y|^2 of each row by compensated summation: squares of float32 are exact in float64."""
     out = np.empty(len(rows), np.float64)
     for i in range(len(rows)):
         total, compensation = 1.0, 0.0
@@ -78,7 +78,7 @@ def one_minus_squared_norms(rows: Floats) -> Doubles:
 
 @kernel(fastmath={"reassoc", "contract"})
 def block_products(query: Floats, block: Floats, out: Floats) -> None:
-    """The inner products of a query with the points of a block (d, BLOCK_SIZE)."""
+    """Write the inner products of a query with the points of a block (d, BLOCK_SIZE)."""
     for i in range(BLOCK_SIZE):
         out[i] = np.float32(0.0)
     for j in range(len(query)):
@@ -88,7 +88,7 @@ def block_products(query: Floats, block: Floats, out: Floats) -> None:
 
 @kernel()
 def squared_distance(query: Floats, block: Floats, i: int) -> float:
-    """|x-y|^2 in float64, from differences."""
+    """Return |x-y|^2 in float64, from differences."""
     total = 0.0
     for j in range(len(query)):
         difference = np.float64(query[j]) - np.float64(block[j, i])
@@ -99,8 +99,8 @@ def squared_distance(query: Floats, block: Floats, i: int) -> float:
 @kernel()
 def key_lower_bounds(
     query: Floats, square: float, block: Floats, squares: Doubles, weights: Doubles, products: Floats, out: Doubles
-) -> None:  # fmt: skip
-    """Lower bounds of the keys of a block's points; ``square`` is |query|^2, ``products`` is scratch.
+) -> None:
+    """Write lower bounds of the keys of a block's points; ``square`` is |query|^2, ``products`` is scratch.
 
     A product x.y of d terms in float32, summed in any order, fused or not, has an error of at most g |x||y| with
     g = d u/(1 - d u), u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), plus ``UNDERFLOW_ERROR``
@@ -119,7 +119,7 @@ def key_lower_bounds(
 @kernel()
 def push_range(
     query: Floats, square: float, points: Points, start: int, stop: int, labels: Ints, scores: Doubles, size: int
-) -> int:  # fmt: skip
+) -> int:
     """Push the points ``start`` to ``stop`` onto the heap of a query, scored by minus their key; return the size."""
     products, lower_bounds = np.empty(BLOCK_SIZE, np.float32), np.empty(BLOCK_SIZE, np.float64)
     for b in range(start // BLOCK_SIZE, (stop + BLOCK_SIZE - 1) // BLOCK_SIZE):
@@ -135,7 +135,7 @@ def push_range(
 
 @kernel()
 def nearest_points(queries: Floats, points: Points, out_labels: Ints, out_scores: Doubles) -> None:
-    """The ids of the points of smallest key for each query, and minus the keys; ``out`` arrays are (m, k)."""
+    """Write the ids of the points of smallest key for each query, and minus the keys; ``out`` arrays are (m, k)."""
     squares, sizes, n = squared_row_norms(queries), np.zeros(len(queries), np.int64), len(points.ids)
     for start in range(0, n, POINTS_PER_PASS):
         stop = min(start + POINTS_PER_PASS, n)
@@ -148,8 +148,11 @@ def nearest_points(queries: Floats, points: Points, out_labels: Ints, out_scores
 @kernel()
 def nearest_in_clusters(
     queries: Floats, points: Points, starts: Longs, clusters: Ints, out_labels: Ints, out_scores: Doubles
-) -> None:  # fmt: skip
-    """``nearest_points`` among the ``clusters`` (m, p) of each query; cluster c is starts[c] to starts[c + 1]."""
+) -> None:
+    """Write the ``nearest_points`` among the ``clusters`` (m, p) of each query.
+
+    Cluster c has the points starts[c] to starts[c + 1].
+    """
     squares = squared_row_norms(queries)
     for i in range(len(queries)):
         labels, scores, size = out_labels[i], out_scores[i], 0
@@ -160,5 +163,5 @@ def nearest_in_clusters(
 
 
 def empty_results(n: int, k: int) -> tuple[Ints, Doubles]:
-    """Output arrays: ids and scores (n, k)."""
+    """Return output arrays: ids and scores (n, k)."""
     return np.empty((n, k), np.int32), np.empty((n, k), np.float64)

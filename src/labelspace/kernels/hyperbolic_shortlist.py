@@ -32,9 +32,18 @@ class PointCodes(NamedTuple):
     query_map: Annotated[Floats, array("float32", "dimension", "width")]
 
 
+class CodedQuery(NamedTuple):
+    """A query mapped to 5 bits per number."""
+
+    planes: Words
+    total: int  # the sum of the numbers
+    step: np.float32  # the size of one unit of the numbers
+    shift: np.float32  # |x|^2 - 2 x'c
+
+
 @part()
 def code_products(query: Words, blocks: Words, block: int, out: Words) -> None:
-    """The products of a query's numbers with the codes of a block's points, modulo 2^64 as two's complement does.
+    """Write the products of a query's numbers with the codes of a block's points, modulo 2^64 as two's complement does.
 
     ``bit_planes.block_scores`` makes a view of each block and word. Points have few words, and that takes as long as to
     count their bits.
@@ -55,19 +64,16 @@ def code_products(query: Words, blocks: Words, block: int, out: Words) -> None:
 
 @kernel()
 def push_blocks(
-    query: Words, total: int, step: np.float32, shift: np.float32, codes: PointCodes, first: int, last: int,
-    rows: Ints, scores: Floats, size: int,
-) -> int:  # fmt: skip
-    """Push the points of some blocks onto the heap of a query, scored by minus their estimated key; return the size.
-
-    ``total`` is the sum of the query's numbers, ``step`` the size of one unit of them, ``shift`` |x|^2 - 2 x'c.
-    """
+    query: CodedQuery, codes: PointCodes, first: int, last: int, rows: Ints, scores: Floats, size: int
+) -> int:
+    """Push the points of some blocks onto the heap of a query, scored by minus their estimated key; return the size."""
+    total, step, shift = query.total, query.step, query.shift
     begin, end = first * BLOCK, min(last * BLOCK, len(codes.slopes))
     blocks = codes.planes[first:last]  # from 0 on, no index can be negative, and the loops are vectorized
     slopes, weights, offsets = codes.slopes[begin:end], codes.weights[begin:end], codes.offsets[begin:end]
     products, estimates = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.float32)
     for b in range(len(blocks)):
-        code_products(query, blocks, b, products)
+        code_products(query.planes, blocks, b, products)
         start, above = b * BLOCK, 0
         n = min(BLOCK, len(slopes) - start)
         threshold = scores[0] if size == len(scores) else np.float32(-np.inf)
@@ -84,15 +90,16 @@ def push_blocks(
 
 
 @kernel()
-def encode_query(query: Floats, mapped: Floats, center: Floats, planes: Words) -> tuple[int, np.float32, np.float32]:
-    """Write the mapped query as bit planes; returns ``total``, ``step`` and ``shift`` of ``push_blocks``."""
+def encode_query(query: Floats, mapped: Floats, center: Floats, planes: Words) -> CodedQuery:
+    """Write the mapped query as bit planes to ``planes``, and return it."""
     largest, shift = np.float32(0.0), 0.0
     for value in mapped:
         largest = max(largest, abs(value))
     for j in range(len(query)):
         value = np.float64(query[j])
         shift += value * (value - 2.0 * np.float64(center[j]))
-    return query_planes(mapped, planes), np.float32(largest / np.float32(QUERY_MAX)), np.float32(shift)
+    total, step = query_planes(mapped, planes), np.float32(largest / np.float32(QUERY_MAX))
+    return CodedQuery(planes, total, step, np.float32(shift))
 
 
 @part()
@@ -104,7 +111,7 @@ def end_rows(rows: Ints, size: int) -> None:
 
 @kernel()
 def shortlist_points(queries: Floats, mapped: Floats, codes: PointCodes, out_rows: Ints, out_scores: Floats) -> None:
-    """The rows of smallest estimated key for each query, in no order, and minus the estimates; -1 is none.
+    """Write the rows of smallest estimated key for each query, in no order, and minus the estimates; -1 is none.
 
     ``mapped`` (m, width) are the queries (m, d) times ``codes.query_map``; ``out`` arrays are (m, size).
     """
@@ -112,13 +119,13 @@ def shortlist_points(queries: Floats, mapped: Floats, codes: PointCodes, out_row
     planes, totals = np.empty((m, QUERY_BITS, mapped.shape[1] // BLOCK), np.uint64), np.empty(m, np.int64)
     steps, shifts, sizes = np.empty(m, np.float32), np.empty(m, np.float32), np.zeros(m, np.int64)
     for i in range(m):
-        totals[i], steps[i], shifts[i] = encode_query(queries[i], mapped[i], codes.center, planes[i])
+        query = encode_query(queries[i], mapped[i], codes.center, planes[i])
+        totals[i], steps[i], shifts[i] = query.total, query.step, query.shift
     for first in range(0, len(codes.planes), CHUNK):
         last = min(first + CHUNK, len(codes.planes))
         for i in range(m):
-            sizes[i] = push_blocks(
-                planes[i], totals[i], steps[i], shifts[i], codes, first, last, out_rows[i], out_scores[i], sizes[i]
-            )
+            query = CodedQuery(planes[i], totals[i], steps[i], shifts[i])
+            sizes[i] = push_blocks(query, codes, first, last, out_rows[i], out_scores[i], sizes[i])
     for i in range(m):
         end_rows(out_rows[i], sizes[i])
 
@@ -126,28 +133,28 @@ def shortlist_points(queries: Floats, mapped: Floats, codes: PointCodes, out_row
 @kernel()
 def shortlist_points_in_lists(
     queries: Floats, mapped: Floats, codes: PointCodes, starts: Longs, lists: Ints, out_rows: Ints, out_scores: Floats
-) -> None:  # fmt: skip
-    """``shortlist_points`` of the rows in some lists: ``lists`` (m, p) ascending, the first -1 ends them.
+) -> None:
+    """Write the ``shortlist_points`` of the rows in some lists: ``lists`` (m, p) ascending, the first -1 ends them.
 
     List c has the rows starts[c] to starts[c + 1]; the blocks at its ends are read as a whole, and once.
     """
     planes = np.empty((QUERY_BITS, mapped.shape[1] // BLOCK), np.uint64)
     for i in range(len(queries)):
-        total, step, shift = encode_query(queries[i], mapped[i], codes.center, planes)
+        query = encode_query(queries[i], mapped[i], codes.center, planes)
         size, done = integer(0), integer(0)
         for c in lists[i]:
             if c < 0:
                 break
             if starts[c] < starts[c + 1]:
                 first, last = max(starts[c] // BLOCK, done), (starts[c + 1] + BLOCK - 1) // BLOCK
-                size = push_blocks(planes, total, step, shift, codes, first, last, out_rows[i], out_scores[i], size)
+                size = push_blocks(query, codes, first, last, out_rows[i], out_scores[i], size)
                 done = last
         end_rows(out_rows[i], size)
 
 
 @kernel()
 def nearest_in_rows(queries: Floats, points: Points, rows: Ints, out_labels: Ints, out_scores: Doubles) -> None:
-    """``nearest_points`` among the ``rows`` (m, s) of each query; the first -1 ends them."""
+    """Write the ``nearest_points`` among the ``rows`` (m, s) of each query; the first -1 ends them."""
     for i in range(len(queries)):
         size = integer(0)
         for row in rows[i]:

@@ -16,7 +16,7 @@ ROW_BLOCK = 4096  # rows at a time: no float32 copy of the full table
 
 
 def quantize_int8(table: Floats) -> tuple[Int8s, Floats]:
-    """The rows of a table as int8 and a scale each: the error is at most half a scale.
+    """Return the rows of a table as int8 and a scale each: the error is at most half a scale.
 
     >>> quantize_int8(np.array([[0.5, -1.0]], np.float32))[0].tolist()
     [[64, -127]]
@@ -25,13 +25,13 @@ def quantize_int8(table: Floats) -> tuple[Int8s, Floats]:
 
 
 def quantize_int16(table: Floats) -> tuple[Int16s, Floats]:
-    """``quantize_int8`` in int16, with a range so that a row's product with an int8 row fits into 32 bits."""
+    """Return the rows as int16 and a scale each, in a range whose products with int8 rows fit into 32 bits."""
     max_value = min(INT16_MAX, (2**31 - 1) // (INT8_MAX * max(table.shape[1], 1)))
     return _quantize_rows(table, max_value, np.int16)
 
 
 def quantize_columns(values: Floats, starts: Ints) -> tuple[Int8s, Floats]:
-    """The values of a sparse matrix, column after column (or row after row), as int8 and a scale for each.
+    """Return the values of a sparse matrix, column after column (or row after row), as int8 and a scale for each.
 
     >>> quantize_columns(np.array([0.5, -1.0], np.float32), np.array([0, 2, 2]))[0].tolist()
     [64, -127]

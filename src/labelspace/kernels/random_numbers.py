@@ -8,13 +8,13 @@ from labelspace.types import Ints
 
 @kernel()
 def initial_state(seed: int) -> np.uint64:
-    """The initial state of a seed."""
+    """Return the initial state of a seed."""
     return np.uint64(seed) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15)
 
 
 @part()
 def next_state(state: np.uint64) -> np.uint64:
-    """The next state, which is also the number drawn."""
+    """Return the next state, which is also the number drawn."""
     state ^= state << np.uint64(13)
     state ^= state >> np.uint64(7)
     state ^= state << np.uint64(17)
@@ -23,7 +23,7 @@ def next_state(state: np.uint64) -> np.uint64:
 
 @kernel()
 def uniform_from_key(key: np.uint64) -> float:
-    """A uniform number in [0, 1) that depends on the key only, independent between keys (splitmix64)."""
+    """Return a uniform number in [0, 1) that depends on the key only, independent between keys (splitmix64)."""
     bits = key * np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

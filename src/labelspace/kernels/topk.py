@@ -19,7 +19,7 @@ Ids: TypeAlias = Ints | Longs
 
 @part()
 def worse(score_a: Score, id_a: int, score_b: Score, id_b: int) -> bool:
-    """Whether a ranks behind b."""
+    """Return whether a ranks behind b."""
     return bool(score_a < score_b or (score_a == score_b and id_a > id_b))
 
 
@@ -42,7 +42,7 @@ def sift_down(scores: Scores, ids: Ids, pos: int, size: int) -> None:
 
 @kernel()
 def push_entry(scores: Scores, ids: Ids, size: int, score: Score, item: int) -> int:
-    """``push`` for numbers of one type."""
+    """Push one entry, for numbers of one type."""
     if size < len(scores):
         pos = size
         while pos > 0:
@@ -67,7 +67,7 @@ def push(scores: Scores, ids: Ids, size: int, score: Score, item: int) -> int:
 
 @kernel()
 def sort_heap(scores: Scores, ids: Ids, size: int) -> None:
-    """``sort_best_first`` for a size of one type."""
+    """Turn the heap into a list, for a size of one type."""
     for last in range(size - 1, 0, -1):
         scores[0], scores[last] = scores[last], scores[0]
         ids[0], ids[last] = ids[last], ids[0]
@@ -84,7 +84,7 @@ def sort_best_first(scores: Scores, ids: Ids, size: int) -> None:
 
 @kernel()
 def topk_allowed(values: Floats, allowed: npt.NDArray[np.bool_], scores: Floats, ids: Ints) -> None:
-    """The top k of a score for every label, best first, among the allowed labels."""
+    """Write the k best of the allowed labels, best first, given a score for every label."""
     size = integer(0)
     for label in range(len(values)):
         if allowed[label] and (size < len(scores) or values[label] > scores[0]):

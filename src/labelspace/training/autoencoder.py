@@ -1,8 +1,8 @@
 """Autoencoders of sparse rows: an encoder from rows to codes, and a decoder with the squared reconstruction error.
 
-Neither makes a dense matrix (batch, n_features) where there are more features than are sampled: the encoder reads the
-embeddings of the features that a row has; the decoder computes the error at those, and at some features sampled at
-random, each weighted by the number of features that it stands for. In expectation that is the error over all features.
+No dense matrix (batch, n_features) is made where there are more features than are sampled. The encoder reads the
+embeddings of the features that a row has. The decoder computes the error at these features, and at features sampled at
+random, each weighted by the number of features that it stands for; its expectation is the error over all features.
 """
 
 from collections.abc import Sequence
@@ -34,17 +34,17 @@ class LearningRates:
 
     @property
     def decoder(self) -> float:
-        """Of a decoder's feature embeddings, which row-wise Adagrad updates too."""
+        """The rate of a decoder's feature embeddings, which row-wise Adagrad updates too."""
         return DECODER_RATE_FACTOR * self.dense
 
     def frozen(self) -> Self:
-        """Rates of 0, for weights that are not trained."""
+        """Return rates of 0, for weights that are not trained."""
         return replace(self, dense=0.0, sparse=0.0)
 
 
 @dataclass(frozen=True)
 class TrainingPhase:
-    """A phase of the training: the weights of the two reconstruction errors, and what is trained."""
+    """A phase of the training: the weights of the two reconstruction errors, and the parts that are trained."""
 
     alpha: float
     beta: float
@@ -52,12 +52,12 @@ class TrainingPhase:
     freeze_codes: bool = False  # the autoencoders are not trained
 
     def rates(self, dense: float, sparse: float, lr_decay: float, n_steps: int) -> LearningRates:
-        """The rates of a step; where codes alone are trained, ``dense`` suffices for the embeddings too."""
+        """Return the rates of a step; where only codes are trained, ``dense`` is the rate of the embeddings too."""
         return LearningRates(dense * lr_decay, (sparse if self.classify else dense) * lr_decay, n_steps)
 
 
 def phases(training: str, alpha: float, beta: float | None = None) -> list[TrainingPhase]:
-    """The phases of a training, by its name; ``beta`` is None where there is no second autoencoder.
+    """Return the phases of a training, by its name; ``beta`` is None where there is no second autoencoder.
 
     In a phase of the autoencoders alone a weight of 0 counts as 1: there would be nothing to train.
 
@@ -75,11 +75,11 @@ def phases(training: str, alpha: float, beta: float | None = None) -> list[Train
 
 @dataclass
 class EncoderOutput:
-    """The output of an encoder for a batch, with what ``backward`` needs."""
+    """The output of an encoder for a batch, and the values that ``backward`` needs."""
 
     batch: Batch
     hidden: Floats  # (batch, width) output of the first layer
-    dropout_mask: Floats  # (batch, width) its factor: 0 where a unit was dropped
+    dropout_mask: Floats  # (batch, width) the factor of each unit: 0 where it was dropped
     activations: list[Floats]  # the input of each further layer, and the code
 
     @property
@@ -97,12 +97,12 @@ class SparseEncoder:
 
     @classmethod
     def random(cls, X: Csr, widths: Sequence[int], activation: str, last: str, rng: np.random.Generator) -> Self:
-        """From the features of X through layers of these widths, the last of which is that of the code."""
+        """Draw layers of these widths, from the features of X to the code."""
         features = SparseLayer.random(X, widths[0], rng)
         return cls(features, activation if len(widths) > 1 else last, MLP.random(widths, activation, last, rng))
 
     def forward(self, batch: Batch, dropout: float, rng: np.random.Generator) -> EncoderOutput:
-        """The codes of a batch, with dropout of units of the first layer."""
+        """Return the codes of a batch, with dropout of units of the first layer."""
         hidden = activate(self.features.embed(batch, self.bias.value), self.activation)
         mask = np.ones_like(hidden)
         if dropout:
@@ -128,10 +128,10 @@ class SparseDecoder:
 
     @classmethod
     def random(cls, X: Csr, widths: Sequence[int], activation: str, n_sampled: int, rng: np.random.Generator) -> Self:
-        """From a code through layers of these widths, the first of which is that of the code, to the features of X.
+        """Draw layers of these widths, from the code to the features of X.
 
-        Feature embeddings start at 0: with any others the error would start above that of predicting 0, and grow with
-        the codes.
+        Feature embeddings start at 0: other embeddings would start with an error above that of predicting 0, which
+        would grow with the codes.
         """
         features = SparseLayer(np.zeros((X.shape[1], widths[-1]), np.float32))
         return cls(MLP.random(widths, activation, activation, rng), features, n_sampled)
@@ -139,7 +139,7 @@ class SparseDecoder:
     def backward(
         self, code: Floats, batch: Batch, weight: float, rates: LearningRates, rng: np.random.Generator
     ) -> Floats:
-        """Update on ``weight`` times the squared error of the batch's rows; returns the gradient by the codes."""
+        """Update on ``weight`` times the squared error of the batch's rows; return the gradient by the codes."""
         activations = self.mlp.forward(code)
         hidden, n_features = activations[-1], len(self._sampled_column)
         ids = self._sample_features(n_features, rng)
@@ -161,12 +161,12 @@ class SparseDecoder:
         return self.mlp.backward(activations, gradient, rates.dense, rates.n_steps)
 
     def error(self) -> float | None:
-        """The squared error per row, averaged over the last tenth of all batches; None where there were none."""
+        """Return the squared error per row, averaged over the last tenth of all batches; None without batches."""
         last = self.errors[-max(1, len(self.errors) // 10) :]
         return round(float(np.mean(last)), 4) if last else None
 
     def _sample_features(self, n_features: int, rng: np.random.Generator) -> Ints:
-        """The features that count in every row of a batch, sorted, each once."""
+        """Draw the features that count in every row of a batch, sorted, each once."""
         few = n_features <= self.n_sampled
         ids = np.arange(n_features) if few else np.unique(rng.integers(0, n_features, self.n_sampled))
         return ids.astype(np.int32)
@@ -183,7 +183,7 @@ class QuantizedEncoder:
     specs: Annotated[LayerSpecs, plain(LAYER_SPECS)]
 
     def check_state(self) -> None:
-        """The layers are of the widths that their array has room for."""
+        """Check that the layers have the widths that their array has room for."""
         widths = [width for width, _ in self.specs]
         must(widths[0] == len(self.bias), "a first layer of the width of the embeddings")
         n_dense = sum((inputs + 1) * units for inputs, units in pairwise(widths))
@@ -195,14 +195,14 @@ class QuantizedEncoder:
         return int(self.specs[-1][0])
 
     def __call__(self, X: Csr, start: int, stop: int) -> Floats:
-        """The codes of the rows start..stop of X; a row's code does not depend on the other rows."""
+        """Return the codes of the rows start..stop of X; a row's code does not depend on the other rows."""
         sums = np.empty((stop - start, len(self.bias)), np.float32)
         rows = (X.data, X.indices, X.indptr[start : stop + 1])
         embed_rows(*rows, 0, stop - start, self.vectors, self.scales, self.bias, sums)
         return forward_flat(sums, self.dense, self.specs)
 
     def rows(self, X: Csr) -> Floats:
-        """The codes of all rows of X: (n, code)."""
+        """Return the codes of all rows of X: (n, code)."""
         out = np.empty((X.shape[0], self.code_dim), np.float32)
 
         def encode(start: int, stop: int) -> None:

@@ -15,7 +15,7 @@ from labelspace.kernels import large_arrays
 from labelspace.store import Arrays, locked, replacing_file
 from labelspace.types import Csr
 
-BLOCK = 2**20  # numbers of an array that go into a checksum at a time
+BLOCK = 2**20  # numbers of an array that go into a checksum at a time: copies of larger parts would take memory
 
 
 class Checkpoint:
@@ -28,7 +28,9 @@ class Checkpoint:
         self, folder: str | Path, fingerprint: Mapping[str, Any], name: str = "checkpoint", durable: bool = True
     ) -> None:
         self.path, self.durable = Path(folder) / f"{name}.safetensors", durable
-        self.fingerprint = json.dumps(fingerprint, sort_keys=True, default=np.generic.item)  # numpy's numbers as plain
+        self.fingerprint = json.dumps(
+            fingerprint, sort_keys=True, default=np.generic.item
+        )  # numpy's numbers as plain ones
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -45,10 +47,12 @@ class Checkpoint:
             yield
 
     def write(self, arrays: Arrays, values: Mapping[str, Any]) -> None:
-        """Replace the saved state by this one."""
+        """Replace the saved state."""
         from safetensors.numpy import save_file
 
-        arrays = {key: np.asarray(array, order="C") for key, array in arrays.items()}  # save_file mixes up others
+        arrays = {
+            key: np.asarray(array, order="C") for key, array in arrays.items()
+        }  # save_file mixes up the entries of other arrays
         metadata = {"fingerprint": self.fingerprint, "values": json.dumps(values)}
         metadata["checksum"] = _checksum(metadata, _describe(arrays.items()))
         with self._io_errors(), replacing_file(self.path, self.durable) as temporary:
@@ -82,7 +86,7 @@ class Checkpoint:
         return values
 
     def remove(self) -> None:
-        """Remove the saved state, where there is one."""
+        """Remove the saved state, if any."""
         with suppress(OSError):
             self.path.unlink()
 
@@ -100,14 +104,14 @@ class Checkpoint:
 
 
 def unreadable(path: Path, error: object) -> ModelError:
-    """What to raise where a checkpoint is damaged, or not one."""
+    """Return the error for a file that is damaged, or no checkpoint."""
     return ModelError(
         f"{path} must be a checkpoint of this version, but cannot be read ({error}); delete it to start again"
     )
 
 
 def of_another_training(path: Path) -> ModelError:
-    """What to raise where the fingerprint of a checkpoint is another one."""
+    """Return the error for a checkpoint with a different fingerprint."""
     return ModelError(
         f"a checkpoint must be of the same data and parameters, but {path} is of others; "
         "delete it, or give another folder"
@@ -115,12 +119,12 @@ def of_another_training(path: Path) -> ModelError:
 
 
 def _describe(arrays: Iterable[tuple[str, npt.NDArray[Any]]]) -> dict[str, tuple[str, list[int], int]]:
-    """The dtype, shape and checksum of each array."""
+    """Return the dtype, shape and checksum of each array."""
     return {key: (str(array.dtype), list(array.shape), zlib.crc32(array.data)) for key, array in arrays}
 
 
 def _checksum(metadata: Mapping[str, str], arrays: Mapping[str, tuple[str, list[int], int]]) -> str:
-    """The checksum of all that a checkpoint says."""
+    """Return the checksum of all that a checkpoint contains."""
     parts = [metadata["fingerprint"], metadata["values"], arrays]
     return f"{zlib.crc32(json.dumps(parts, sort_keys=True).encode()):08x}"
 
@@ -128,7 +132,7 @@ def _checksum(metadata: Mapping[str, str], arrays: Mapping[str, tuple[str, list[
 def _check(
     values: object, like: Mapping[str, Any] | None, found: Mapping[str, tuple[str, list[int], int]], into: Arrays
 ) -> None:
-    """Refuse values of other names or types, and arrays of other names, dtypes or shapes."""
+    """Raise ValueError if values differ in names or types, or arrays in names, dtypes or shapes."""
     if not isinstance(values, dict) or (like is not None and not _is_like(values, like)):
         raise ValueError("its values are not those of a training")
     if differing := sorted(found.keys() ^ into.keys()):
@@ -140,7 +144,7 @@ def _check(
 
 
 def _is_like(value: object, like: object) -> bool:
-    """Whether JSON has the types of an example; a list has any length and items like the first of the example.
+    """Return whether JSON has the types of an example; a list has any length and items like the first of the example.
 
     >>> _is_like({"epoch": 3, "scores": [0.5, 1]}, {"epoch": 0, "scores": [0.0]})
     True
@@ -155,7 +159,7 @@ def _is_like(value: object, like: object) -> bool:
 
 
 def data_fingerprint(*tables: Csr | npt.NDArray[Any] | Sequence[str]) -> list[int]:
-    """Numbers that differ where matrices, or lists of texts, differ: the shape of each, and a checksum of its content.
+    """Return numbers that differ if matrices or lists of texts differ: the shape and a checksum of each.
 
     >>> import scipy.sparse as sp
     >>> data_fingerprint(sp.csr_matrix(np.eye(2))) == data_fingerprint(sp.csr_matrix(np.eye(2)))
@@ -174,7 +178,7 @@ def data_fingerprint(*tables: Csr | npt.NDArray[Any] | Sequence[str]) -> list[in
 
 
 def _contents(table: Csr | npt.NDArray[Any] | Sequence[str]) -> Iterator[bytes | memoryview]:
-    """All that a table holds."""
+    """Yield the bytes of all entries of a table."""
     if isinstance(table, Sequence):
         for text in table:
             yield f"{len(text)} {text}".encode(errors="surrogatepass")

@@ -25,7 +25,7 @@ class DenseLayer:
 
     @classmethod
     def random(cls, inputs: int, units: int, rng: np.random.Generator, normalized: bool = False) -> Self:
-        """Random rows with norms of about 1."""
+        """Draw rows with norms of about 1."""
         return cls(rng.standard_normal((units, inputs), np.float32) * np.float32(inputs**-0.5), normalized)
 
     @property
@@ -35,13 +35,13 @@ class DenseLayer:
         return np.asarray(rows * (self.norm.value / row_norms(rows))[:, None]) if self.normalized else rows
 
     def forward(self, inputs: Floats) -> Floats:
-        """The output (batch, units) for inputs (batch, inputs)."""
+        """Return the output (batch, units) for inputs (batch, inputs)."""
         out: Floats = inputs @ self.weights.T
         out += self.bias.value
         return out
 
     def backward(self, inputs: Floats, gradient: Floats, rate: float, n_steps: int) -> Floats:
-        """Update on the gradient by the output (batch, units); returns the gradient by the inputs."""
+        """Update on the gradient by the output (batch, units); return the gradient by the inputs."""
         by_weights = gradient.T @ inputs
         by_inputs: Floats = gradient @ self.weights
         if self.normalized:
@@ -63,7 +63,7 @@ class MLP:
 
     @classmethod
     def random(cls, widths: Sequence[int], activation: str, last: str, rng: np.random.Generator) -> Self:
-        """Random layers from the first width to the last; one width gives no layer, and the identity.
+        """Draw layers from the first width to the last; one width gives no layer, and the identity.
 
         >>> mlp = MLP.random([4, 3, 2], "relu", "tanh", np.random.default_rng(0))
         >>> [values.shape for values in mlp.forward(np.ones((5, 4), np.float32))]
@@ -73,14 +73,14 @@ class MLP:
         return cls(layers, [activation] * (len(layers) - 1) + [last] * bool(layers))
 
     def forward(self, inputs: Floats) -> list[Floats]:
-        """The input of each layer, and last the output."""
+        """Return the input of each layer, and last the output."""
         values = [inputs]
         for layer, activation in zip(self.layers, self.activations, strict=True):
             values.append(activate(layer.forward(values[-1]), activation))
         return values
 
     def backward(self, values: Sequence[Floats], gradient: Floats, rate: float, n_steps: int) -> Floats:
-        """Update on the gradient by the output; ``values`` are from ``forward``. Returns the gradient by the inputs."""
+        """Update on the gradient by the output; ``values`` are from ``forward``. Return the gradient by the inputs."""
         for i in reversed(range(len(self.layers))):
             by_sum = gradient * activation_derivative(values[i + 1], self.activations[i])
             gradient = self.layers[i].backward(values[i], by_sum, rate, n_steps)
@@ -88,18 +88,21 @@ class MLP:
 
 
 LayerSpecs = list[tuple[int, str]]  # width and activation of each layer
-LAYER_SPECS = Constraint(
-    "a list of the width and activation of each layer",
-    lambda value: (
-        isinstance(value, list) and len(value) > 0
-        and all(isinstance(spec, list | tuple) and len(spec) == 2 for spec in value)
-        and all(integer(1).holds(width) and activation in ACTIVATIONS for width, activation in value)
-    ),
-)  # fmt: skip
+
+
+def _are_layer_specs(value: object) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    if not all(isinstance(spec, list | tuple) and len(spec) == 2 for spec in value):
+        return False
+    return all(integer(1).holds(width) and activation in ACTIVATIONS for width, activation in value)
+
+
+LAYER_SPECS = Constraint("a list of the width and activation of each layer", _are_layer_specs)
 
 
 def layer_specs(widths: Sequence[int], activation: str, last: str) -> LayerSpecs:
-    """Layers of these widths, the last with the activation ``last``.
+    """Return the specs of layers of these widths, the last with the activation ``last``.
 
     >>> layer_specs([512, 64], "relu", "linear")
     [(512, 'relu'), (64, 'linear')]
@@ -108,13 +111,13 @@ def layer_specs(widths: Sequence[int], activation: str, last: str) -> LayerSpecs
 
 
 def flatten_layers(layers: Sequence[DenseLayer]) -> Floats:
-    """The layers as one array to save: of each its weights (inputs, units), then its bias."""
+    """Return the layers as one array to save: the weights (inputs, units) of each, then its bias."""
     parts = [part for layer in layers for part in (layer.weights.T.ravel(), layer.bias.value)]
     return np.concatenate([np.zeros(0, np.float32), *parts])
 
 
 def forward_flat(values: Floats, flat: Floats, specs: LayerSpecs) -> Floats:
-    """The forward pass of layers from ``flatten_layers``; a row's result does not depend on the other rows.
+    """Return the output of layers from ``flatten_layers``; a row's result does not depend on the other rows.
 
     The first of ``specs`` is the width and activation of ``values`` (n, width), which may be overwritten.
     """
@@ -128,7 +131,7 @@ def forward_flat(values: Floats, flat: Floats, specs: LayerSpecs) -> Floats:
 
 
 def activate(values: Floats, activation: str) -> Floats:
-    """The activation of each value, in place where possible.
+    """Return the activation of each value, in place where possible.
 
     >>> activate(np.array([-1.0, 2.0], np.float32), "relu").tolist()
     [0.0, 2.0]
@@ -145,7 +148,7 @@ def activate(values: Floats, activation: str) -> Floats:
 
 
 def activation_derivative(out: Floats, activation: str) -> Floats:
-    """The derivative of an activation, computed from its output."""
+    """Return the derivative of an activation, computed from its output."""
     if activation == "relu":
         return (out > 0).astype(np.float32)
     if activation == "tanh":

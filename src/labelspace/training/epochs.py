@@ -16,26 +16,26 @@ from labelspace.types import Csr, Ints, Progress, TopK
 
 VALIDATION_K = 5  # labels per document that count in the validation score
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.1, 2_000  # documents cut from train, where no validation documents are given
-MIN_BATCHES = 16  # per epoch, where there are as many documents
-STATE = {"epoch": 0, "step": 0, "scores": [0.0]}  # the types of what a checkpoint says beside the arrays
+MIN_BATCHES = 16  # per epoch, if there are as many documents: fewer steps would not suffice to learn
+STATE = {"epoch": 0, "step": 0, "scores": [0.0]}  # the types of the values of a checkpoint
 
 
 class Trainable(Protocol):
-    """What is trained: all that a step changes."""
+    """A model in training: all that a step changes."""
 
     n_steps: int  # steps started
 
     def arrays(self) -> Arrays:
-        """The arrays themselves, not copies."""
+        """Return the arrays themselves, not copies."""
 
 
 def batch_schedule(
     n: int, batch_size: int | None, epochs: int | None, steps: int, epoch_bounds: tuple[int, int], usual: int = 256
 ) -> tuple[int, int]:
-    """The batch size and the number of epochs for n documents, as given.
+    """Return the batch size and the number of epochs for n documents, as given or chosen.
 
-    Unless given, a batch has the ``usual`` size, but is small enough that an epoch has ``MIN_BATCHES``, and epochs are
-    those that make this many ``steps``, within bounds.
+    Unless given, a batch has the ``usual`` size, or fewer documents so that an epoch has ``MIN_BATCHES``. The number of
+    epochs, within bounds, is chosen to make about this many ``steps``.
 
     >>> batch_schedule(1000, batch_size=None, epochs=None, steps=300, epoch_bounds=(8, 12))
     (63, 12)
@@ -79,7 +79,7 @@ def batches(
 
 @dataclass
 class Curve:
-    """Metrics after each epoch: the rows that ``measure`` returns, of a training that was interrupted too."""
+    """Metrics after each epoch: the rows that ``measure`` returns, also before an interruption."""
 
     measure: Callable[[], list[float]]
     rows: list[list[float]] = field(default_factory=list)
@@ -96,10 +96,10 @@ def run_epochs(
     name: str = "checkpoint",
     curve: Curve | None = None,
 ) -> list[float]:
-    """Train ``net`` by ``run_epoch(0)``, ``run_epoch(1)``, ...; returns the validation score after each epoch.
+    """Train ``net`` by ``run_epoch(0)``, ``run_epoch(1)``, ...; return the validation score after each epoch.
 
-    What an epoch draws must depend on its number alone. A training with the same ``fingerprint`` (parameters and data)
-    that was interrupted resumes from the checkpoint in ``folder``. With ``validate`` the net ends as it was after its
+    The random numbers of an epoch must depend on its number only. An interrupted training with the same ``fingerprint``
+    (parameters and data) resumes from the checkpoint in ``folder``. With ``validate`` the net ends as it was after its
     best epoch, and training stops ``patience`` epochs after that at the latest. ``curve`` gets a row after each epoch.
     """
     initial: dict[str, Any] = {"epoch": 0, "step": 0, "scores": []} | ({} if curve is None else {"curve": []})
@@ -135,7 +135,7 @@ def run_epochs(
 
 
 def hold_out_rows(Y: Csr, share: float, at_most: int, random_state: int) -> tuple[Ints, Ints] | None:
-    """Rows to train on, and rows held out, drawn at random; None where either would be without a label.
+    """Draw rows to train on, and rows to hold out; return None if either part would have no label.
 
     A document with a label that no training document has is not held out: its label could not be learned.
     """
@@ -149,7 +149,7 @@ def hold_out_rows(Y: Csr, share: float, at_most: int, random_state: int) -> tupl
 
 
 def early_stopping_rows(Y: Csr, random_state: int) -> tuple[Ints, Ints]:
-    """Rows to train on, and rows to stop by, where no validation documents are given."""
+    """Return rows to train on, and rows to stop by, where no validation documents are given."""
     split = hold_out_rows(Y, HELD_OUT_SHARE, MAX_HELD_OUT, random_state)
     if split is None:
         raise too_few_to_stop_by(Y.shape[0])
@@ -157,7 +157,7 @@ def early_stopping_rows(Y: Csr, random_state: int) -> tuple[Ints, Ints]:
 
 
 def too_few_to_stop_by(n: int) -> DataError:
-    """The error where no documents can be held out."""
+    """Return the error for data of which no documents can be held out."""
     return DataError(
         f"early stopping needs some documents with labels to stop by, but there are {n} in all; "
         "give validation documents, or leave patience out"
@@ -165,7 +165,7 @@ def too_few_to_stop_by(n: int) -> DataError:
 
 
 def should_stop(scores: Sequence[float], patience: int | None) -> bool:
-    """Whether the best epoch is ``patience`` epochs ago.
+    """Return whether the best epoch is ``patience`` epochs ago.
 
     >>> should_stop([0.1, 0.5, 0.4], patience=1), should_stop([0.1, 0.5, 0.4], patience=2), should_stop([0.1], None)
     (True, False, False)
@@ -174,7 +174,7 @@ def should_stop(scores: Sequence[float], patience: int | None) -> bool:
 
 
 def r_precision(top: TopK, Y: Csr) -> float:
-    """R-precision at ``VALIDATION_K``: hits over min(VALIDATION_K, labels of the document); 0 where there are none."""
+    """Return R-precision at ``VALIDATION_K``: hits over min(VALIDATION_K, labels of the document); 0 without labels."""
     hits = top.to_csr(Y.shape[1]).multiply(Y).sum(axis=1).A1
     relevant = np.minimum(np.diff(Y.indptr), VALIDATION_K)
     return float((hits[relevant > 0] / relevant[relevant > 0]).mean()) if relevant.any() else 0.0

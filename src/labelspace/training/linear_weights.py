@@ -22,9 +22,9 @@ NO_WEIGHTS: tuple[Ints, Floats] = (np.zeros(0, np.int32), np.zeros(0, np.float32
 
 
 def feature_major_weights(classifiers: list[tuple[Ints, Floats]], n_features: int, sizes: Longs | None = None) -> Csr:
-    """The features and weights of each classifier as a matrix (n_features, n_classifiers) stored by feature.
+    """Return the features and weights of classifiers as a matrix (n_features, n_classifiers) stored by feature.
 
-    Where an entry of the list holds several classifiers one after another, ``sizes`` has the number of weights of each.
+    If an entry of the list contains several classifiers one after another, ``sizes`` has the number of weights of each.
 
     >>> one = (np.array([2], np.int32), np.array([0.5], np.float32))
     >>> feature_major_weights([one, NO_WEIGHTS], n_features=3).toarray().tolist()
@@ -38,12 +38,12 @@ def feature_major_weights(classifiers: list[tuple[Ints, Floats]], n_features: in
 
 
 def id_type(n: int) -> type[np.generic]:
-    """The type of ids below n: 16 bits where that suffices, which saves a quarter of such a matrix."""
+    """Return the type of ids below n: 16 bits where they suffice, which saves a quarter of such a matrix."""
     return np.uint16 if n <= 2**16 else np.int32
 
 
 def compact_ids(given: Ints, n: int) -> npt.NDArray[Any]:
-    """Ids below n in as few bits as suffice."""
+    """Return ids below n in as few bits as suffice."""
     return given.astype(id_type(n), copy=False)
 
 
@@ -59,7 +59,7 @@ class LinearWeights:
 
     @classmethod
     def from_matrix(cls, W: Csr, bias: Floats) -> Self:
-        """The weights (n_features, n_labels), rounded; those that become 0 are left out.
+        """Round the weights (n_features, n_labels); weights that become 0 are left out.
 
         >>> LinearWeights.from_matrix(sp.csr_matrix([[0.5, -1.0]], dtype=np.float32), np.zeros(2)).values.tolist()
         [64, -127]
@@ -70,13 +70,13 @@ class LinearWeights:
         return cls(values[kept], compact_ids(W.indices[kept], W.shape[1]), starts, scales, bias.astype(np.float32))
 
     def to_matrix(self) -> Csr:
-        """The weights as a matrix (n_features, n_labels)."""
+        """Return the weights as a matrix (n_features, n_labels)."""
         weights = self.values * np.repeat(self.scales, np.diff(self.starts))
         shape = (len(self.scales), len(self.bias))
         return sp.csr_matrix((weights, self.labels.astype(np.int32), self.starts), shape=shape)
 
     def weights_of(self, features: Ints, labels: Ints) -> Doubles:
-        """The weights of some labels for some features. Shape (n_labels, n_features)."""
+        """Return the weights of some labels for some features. Shape (n_labels, n_features)."""
         out = np.empty((len(labels), len(features)))
         find = lookup_weights if self._in_order else scan_weights
         find(features, labels, CsrArrays(self.values, self.labels, self.starts), self.scales, out)
@@ -84,11 +84,11 @@ class LinearWeights:
 
     @cached_property
     def _in_order(self) -> bool:
-        """Whether the labels of each feature are in order, so that one can be found by bisection."""
+        """Return whether the labels of each feature are in order, so that a label can be found by bisection."""
         return are_sorted_spans(self.labels, self.starts)
 
     def rank(self, X: Csr, seen: Bools, k: int) -> TopK:
-        """The k best of the seen labels by the margin X W + bias; a score is 1 / (1 + exp(-2 margin))."""
+        """Return the k best of the seen labels by the margin X W + bias; a score is 1 / (1 + exp(-2 margin))."""
         documents = CsrArrays(X.data * self.scales[X.indices], X.indices, X.indptr)
         weights = CsrArrays(self.values, self.labels, self.starts)
         out = TopK.empty(X.shape[0], k)
@@ -102,7 +102,7 @@ class LinearWeights:
         return out
 
     def of_labels(self, labels: Longs) -> Self:
-        """The classifiers of some labels, sorted, which are numbered from 0.
+        """Return the classifiers of some labels, sorted, which are numbered from 0.
 
         >>> both = LinearWeights.from_matrix(sp.csr_matrix([[0.5, -1.0]], dtype=np.float32), np.array([0.0, 2.0]))
         >>> one = both.of_labels(np.array([1]))
@@ -116,7 +116,7 @@ class LinearWeights:
         return replace(self, values=self.values[kept], labels=numbers, starts=starts, bias=self.bias[labels])
 
     def rank_allowed(self, X: Csr, allowed: Bools, k: int, cache: LastMask[Self]) -> TopK:
-        """``rank``; of few allowed labels, ``cache`` has the classifiers."""
+        """Rank the allowed labels; if they are few, ``cache`` keeps their classifiers."""
         labels = np.flatnonzero(allowed)
         if len(labels) > FEW_LABELS:
             return self.rank(X, allowed, k)
@@ -128,7 +128,7 @@ class LinearWeights:
 
 
 def with_bias_column(X: Csr) -> Csr:
-    """X with one more column of ones, for the bias; indices stay of 32 bits.
+    """Append a column of ones to X, for the bias; indices keep 32 bits.
 
     >>> with_bias_column(sp.csr_matrix([[0.0, 2.0]])).toarray().tolist()
     [[0.0, 2.0, 1.0]]

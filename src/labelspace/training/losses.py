@@ -1,4 +1,4 @@
-"""Losses by their gradients, probabilities of scores, and the labels that a batch is trained on.
+"""Losses by their gradients, probabilities from scores, and the labels that a batch is trained on.
 
 Each ``*_gradient`` turns the scores (batch, n) of a batch into the gradient of the loss by them, in place. The true
 labels are given as the parts ``columns`` and ``indptr`` of a csr matrix; the batch starts at its row ``start``.
@@ -15,13 +15,13 @@ from labelspace.kernels.sparse_layers import subtract_label_block
 from labelspace.types import Csr, Floats, Ints
 
 MAX_UNSAMPLED_LABELS = 20_000  # up to this many labels, a step trains on all of them
-MAX_EXPONENT = np.float32(60.0)  # exp of more is cut off here
+MAX_EXPONENT = np.float32(60.0)  # larger exponents are cut off here: exp(89) is infinite in float32
 
 Real = TypeVar("Real", np.float32, np.float64)
 
 
 def sigmoid(log_odds: npt.NDArray[Real]) -> npt.NDArray[Real]:
-    """1 / (1 + exp(-log_odds)), without overflow.
+    """Return 1 / (1 + exp(-log_odds)), without overflow.
 
     >>> sigmoid(np.array([-1000.0, 0.0, 1000.0])).tolist()
     [0.0, 0.5, 1.0]
@@ -32,7 +32,7 @@ def sigmoid(log_odds: npt.NDArray[Real]) -> npt.NDArray[Real]:
 
 
 def sigmoid_inplace(log_odds: Floats) -> None:
-    """The same in place, and faster: for arrays that are read once."""
+    """Turn log-odds into probabilities in place, faster than ``sigmoid``: for arrays that are read once."""
     with np.errstate(over="ignore"):  # exp overflows to infinity, and the probability is 0
         np.exp(np.negative(log_odds, out=log_odds), out=log_odds)
     log_odds += 1.0
@@ -40,7 +40,7 @@ def sigmoid_inplace(log_odds: Floats) -> None:
 
 
 def log_odds(Y: Csr) -> Floats:
-    """The log-odds of each label's frequency among the documents, smoothed by half a document on either side.
+    """Return the log-odds of each label's frequency among the documents, smoothed by half a document on either side.
 
     >>> import scipy.sparse as sp
     >>> log_odds(sp.csr_matrix(np.eye(2))).tolist()
@@ -51,7 +51,7 @@ def log_odds(Y: Csr) -> Floats:
 
 
 def bce_gradient(scores: Floats, columns: Ints, indptr: Ints, start: int, weights: Floats | None) -> None:
-    """Of binary cross-entropy, summed over the labels; ``weights`` are the numbers of labels that each stands for.
+    """Write the gradient of binary cross-entropy, summed over labels; a label stands for ``weights`` many.
 
     True labels must have a weight of 1.
     """
@@ -62,20 +62,20 @@ def bce_gradient(scores: Floats, columns: Ints, indptr: Ints, start: int, weight
 
 
 def label_block_bce_gradient(Y: Csr, rows: Ints, scores: Floats, start: int) -> None:
-    """The same divided by the batch size, for a block of labels from ``start`` on, where the labels are ``Y[rows]``."""
+    """Write the gradient of mean binary cross-entropy for a block of labels from ``start`` on, of ``Y[rows]``."""
     sigmoid_inplace(scores)
     subtract_label_block(Y.indices, Y.indptr, rows, start, scores)
     scores /= np.float32(len(rows))
 
 
 def squared_error_gradient(probabilities: Floats, errors: Floats) -> None:
-    """Of half the squared error of probabilities, by their log-odds; ``errors``, probabilities - truth, are changed."""
+    """Turn ``errors``, probabilities - truth, into the gradient of half their squares by the log-odds, in place."""
     errors *= probabilities
     errors *= np.float32(1) - probabilities
 
 
 def softmax_gradient(scores: Floats, columns: Ints, indptr: Ints, start: int, weights: Floats | None) -> None:
-    """Of cross-entropy between the softmax of the scores and equal shares for the true labels."""
+    """Write the gradient of cross-entropy between the softmax of the scores and equal shares for the true labels."""
     if weights is not None:
         scores += np.log(weights)
     scores -= scores.max(axis=1, keepdims=True)
@@ -87,10 +87,10 @@ def softmax_gradient(scores: Floats, columns: Ints, indptr: Ints, start: int, we
 
 
 def pairwise_softmax_gradient(scores: Floats, columns: Ints, indptr: Ints, start: int, weights: Floats | None) -> None:
-    """Of the mean over a document's labels of cross-entropy between that label and all that it does not have.
+    """Write the gradient of cross-entropy between a label and all wrong labels, averaged over a document's labels.
 
     Unlike with softmax, the labels of a document do not compete with each other. Exponents are relative to the best
-    wrong score: a true label far above it has no gradient, and nothing that counts is lost to rounding.
+    wrong score: a true label far above the best wrong score has no gradient, and rounding does not matter.
     """
     true_scores = np.empty(indptr[start + len(scores)] - indptr[start], np.float32)
     extract_positive_scores(columns, indptr, start, scores, true_scores)
@@ -107,7 +107,7 @@ def pairwise_softmax_gradient(scores: Floats, columns: Ints, indptr: Ints, start
 
 @dataclass(frozen=True)
 class SampledLabels:
-    """The labels of a step, each once, and which of them are the positives of each document."""
+    """The labels of a step, each once, and the positives of each document among them."""
 
     ids: Ints  # (n,)
     columns: Ints  # the positives of document i are ids[columns[indptr[i] : indptr[i + 1]]]
@@ -117,14 +117,14 @@ class SampledLabels:
 
     @property
     def covers_all(self) -> bool:
-        """Whether these are all candidate labels, in their order."""
+        """Return whether these are all candidate labels, in their order."""
         return self.weights is None
 
 
 def sample_labels(
     Y: Csr, candidates: Ints, n_negatives: int, rng: np.random.Generator, hard_negatives: Ints | None = None
 ) -> SampledLabels:
-    """The positives of a batch, its hard negatives (-1 is none), and uniform negatives shared by all documents.
+    """Return the positives of a batch, its hard negatives (-1 is none), and uniform negatives for all documents.
 
     A sampled label is weighted by the number of labels it stands for, so sums over labels stay the same in expectation.
     """
@@ -139,5 +139,5 @@ def sample_labels(
 
 
 def seen_labels(Y: Csr) -> Ints:
-    """The labels with a training document."""
+    """Return the labels with a training document."""
     return np.unique(Y.indices).astype(np.int32)

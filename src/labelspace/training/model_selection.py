@@ -1,11 +1,12 @@
-"""Choose C, and the view of texts, by cross-validation on a sample.
+"""Choose C, and the view of texts, by validation on a sample.
 
 1. Draw up to ``MAX_DOCUMENTS`` training documents, and of the labels that they have up to ``MAX_LABELS``, as they come:
-   frequent labels are drawn first. With fewer labels, each has as many documents as it would have had; with few
-   documents, single words would seem better than pairs of words, which need more.
-2. Hold out a quarter of the documents, train on the others with each candidate, and rank the labels of those held out.
-3. Take the best nDCG@5, which varies less from sample to sample than P@1. Of candidates that are as good but for
-   ``EQUAL`` take the last, with more features and a larger C: these gain most from the documents that were left out.
+   frequent labels are drawn first. Leaving out labels keeps all documents of the others; leaving out more documents
+   would favor single words over pairs of words, which need more documents.
+2. Hold out a quarter of the documents, train on the others with each candidate, and rank the labels of the held-out
+   documents.
+3. Take the best nDCG@5, which varies less from sample to sample than P@1. Of candidates that are at most ``EQUAL``
+   worse than the best take the last, with more features and a larger C: it gains most from the documents left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,15 +18,15 @@ from labelspace.features.views import take_rows
 from labelspace.training.epochs import hold_out_rows
 from labelspace.types import Csr, Ints, Longs, Progress, TopK
 
-MIN_DOCUMENTS = 200  # fewer say too little
+MIN_DOCUMENTS = 200  # with fewer, differences are within the noise
 MAX_DOCUMENTS, MAX_LABELS, MAX_CELLS = 10_000, 100, 800_000  # a cell is a document and a label
 MIN_LABELS, MAX_WORK = 10, 50_000_000  # documents x features of a document x labels: long texts have fewer labels
 HELD_OUT = 0.25
 EQUAL = 0.003  # about the standard error of a difference of nDCG
-DEPTH = 5  # labels that are ranked
+DEPTH = 5  # labels that are ranked, as in nDCG@5
 
 Rank = Callable[[Csr, Csr, Csr, float, int], TopK]
-"""Train on X and Y with C, and give the k best labels of other documents: (X, Y, others, C, k)."""
+"""Train on X and Y with C, and rank the k best labels of other documents: (X, Y, others, C, k)."""
 
 
 class Choice(NamedTuple):
@@ -44,7 +45,7 @@ def choose(
     progress: Progress,
     fewest_labels: int = 1,
 ) -> Choice | None:
-    """The best view and C; None where there are too few documents, or fewer labels in the sample than asked, to tell.
+    """Return the best view and C; None with too few documents, or labels in the sample, to tell.
 
     ``tables`` has the documents by view; candidates that may gain from more documents are last.
     """
@@ -73,7 +74,7 @@ def choose(
 
 
 def draw_sample(Y: Csr, features: float, random_state: int) -> tuple[Longs, Ints]:
-    """Documents drawn at random, with so many features each, and the first labels that they have."""
+    """Draw documents, with so many features each, and return them with the first labels that they have."""
     rows = np.random.default_rng(random_state).permutation(Y.shape[0])[:MAX_DOCUMENTS]
     met = Y[rows].indices
     _, first = np.unique(met, return_index=True)
@@ -83,7 +84,7 @@ def draw_sample(Y: Csr, features: float, random_state: int) -> tuple[Longs, Ints
 
 
 def ndcg(top: TopK, Y: Csr) -> float:
-    """Mean nDCG at the length of the lists, over the documents that have labels; 0 where none has.
+    """Return the mean nDCG at the length of the lists, over the documents with labels; 0 without any.
 
     >>> import scipy.sparse as sp
     >>> Y = sp.csr_matrix([[1, 0, 1], [0, 1, 0], [0, 0, 0]])

@@ -1,4 +1,4 @@
-"""Optimizers: Adam for dense weights, Adagrad for numbers of which a step reads few, and a choice for rows."""
+"""Optimizers: Adam for dense weights, Adagrad for numbers of which a step reads few, three for rows of a matrix."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class RowOptimizer(ABC):
 
     @abstractmethod
     def updates(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
-        """What to add to the rows with these ids, each named once, given their gradient (n, width)."""
+        """Return the updates to add to the rows ``ids``, each named once, given their gradient (n, width)."""
 
 
 class RowSgd(RowOptimizer):
@@ -60,7 +60,7 @@ class RowSgd(RowOptimizer):
     name = "sgd"
 
     def updates(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
-        """The negative gradient times the learning rate."""
+        """Return the negative gradient times the learning rate."""
         return np.asarray(-gradient.dtype.type(rate) * gradient)
 
 
@@ -73,14 +73,14 @@ class RowAdagrad(RowOptimizer):
         self.squares = np.zeros(n_rows, np.float32)
 
     def updates(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
-        """The learning rate of a row falls with its past gradients; a gradient of 0 gives an update of 0."""
+        """Return updates whose rate falls with the past gradients of a row; a gradient of 0 gives an update of 0."""
         self.squares[ids] += np.einsum("ij,ij->i", gradient, gradient) / gradient.shape[1]
         rates = -gradient.dtype.type(rate) / (np.sqrt(self.squares[ids]) + gradient.dtype.type(1e-10))
         return np.asarray(rates[:, None].astype(gradient.dtype) * gradient)
 
 
 class RowAdam(RowOptimizer):
-    """Adam (Kingma and Ba, 2015) with its default constants, for the rows that a step names; the others do not move."""
+    """Adam (Kingma and Ba, 2015) with its default constants, for the rows that a step names; other rows do not move."""
 
     name = "adam"
 
@@ -89,7 +89,7 @@ class RowAdam(RowOptimizer):
         self.n_steps = np.zeros(n_rows, np.int32)  # of each row
 
     def updates(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
-        """Bias is corrected by each row's number of steps."""
+        """Return Adam's updates; bias is corrected by each row's number of steps."""
         self.n_steps[ids] += 1
         n_steps = self.n_steps[ids][:, None].astype(gradient.dtype)
         self.mean[ids] = mean = 0.9 * self.mean[ids] + 0.1 * gradient

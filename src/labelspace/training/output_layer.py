@@ -25,11 +25,11 @@ class OutputLayer:
 
     @classmethod
     def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> Self:
-        """Random weights, and a given initial bias (n_labels,)."""
+        """Draw the weights; the initial bias (n_labels,) is given."""
         return cls(_random_rows(len(bias), width, rng), bias)
 
     def backward(self, hidden: Floats, loss_gradient: LossGradient, rate: float, n_steps: int) -> Floats:
-        """Score all labels for ``hidden`` (batch, width), and update on the loss; returns the gradient by ``hidden``.
+        """Score all labels for ``hidden`` (batch, width), and update on the loss; return the gradient by ``hidden``.
 
         Scores exist only block by block, so the forward pass is part of this.
         """
@@ -56,23 +56,23 @@ class OutputLayer:
         return self.bias.value
 
     def quantized_weights(self) -> tuple[Int8s, Floats]:
-        """The weights for prediction: (width, n_labels) in int8, with a scale per label."""
+        """Return the weights for prediction: (width, n_labels) in int8, with a scale per label."""
         return _quantized_weights(self.weights.value)
 
 
 class SampledOutputLayer:
-    """The same where a step updates only some labels: row-wise Adagrad stores one number per label."""
+    """z = W h + b where a step updates only some labels: row-wise Adagrad stores one number per label."""
 
     def __init__(self, weights: Floats, bias: Floats) -> None:
         self.rows = SparseLayer(np.concatenate([weights, bias[:, None]], axis=1))  # (n_labels, width + 1)
 
     @classmethod
     def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> Self:
-        """Random weights, and a given initial bias (n_labels,)."""
+        """Draw the weights; the initial bias (n_labels,) is given."""
         return cls(_random_rows(len(bias), width, rng), bias)
 
     def backward(self, hidden: Floats, ids: Ints, loss_gradient: LossGradient, rate: float) -> Floats:
-        """Score the labels ``ids``, each named once, and update them on the loss; returns the gradient by hidden."""
+        """Score the labels ``ids``, each named once, and update them on the loss; return the gradient by hidden."""
         padded, rows = append_ones(hidden), self.rows.vectors[ids]
         errors: Floats = padded @ rows.T  # (batch, len(ids))
         loss_gradient(errors, 0)
@@ -86,12 +86,12 @@ class SampledOutputLayer:
         return self.rows.vectors[:, -1].copy()
 
     def quantized_weights(self) -> tuple[Int8s, Floats]:
-        """The weights for prediction: (width, n_labels) in int8, with a scale per label."""
+        """Return the weights for prediction: (width, n_labels) in int8, with a scale per label."""
         return _quantized_weights(self.rows.vectors[:, :-1])
 
 
 def append_ones(hidden: Floats) -> Floats:
-    """Activations (batch, width) with a last column of ones, which multiplies biases."""
+    """Append a column of ones, which multiplies biases, to activations (batch, width)."""
     return np.concatenate([hidden, np.ones((len(hidden), 1), np.float32)], axis=1)
 
 

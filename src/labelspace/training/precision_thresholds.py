@@ -12,8 +12,8 @@ Estimating means of bounded random variables by betting.
 4. From there thresholds are tested from high to low on the other documents, by betting (``kernels.betting``), each at
    the full level, up to the first one that is not shown to be precise. The last before it is taken: a false one is
    taken with a probability of at most 1 - ``CONFIDENCE``.
-5. Where the documents are too few to show a precision, but have it, the lowest threshold at which they do is taken, and
-   said to be an estimate.
+5. Where the documents reach a precision, but are too few to show it, the lowest threshold at which they reach it is
+   taken, and reported as an estimate.
 """
 
 from collections.abc import Sequence
@@ -29,19 +29,19 @@ from labelspace.kernels.betting import LARGEST_BET, is_precise
 from labelspace.labels.hierarchy import ancestor_probabilities
 from labelspace.types import Bools, Csr, Floats, Hierarchy, Ints, Longs, TopK
 
-CONFIDENCE = 0.9
+CONFIDENCE = 0.9  # higher needs more held-out documents for the same threshold
 TARGETS = np.arange(50, 100) / 100
 GRID = np.arange(199, 0, -1) / 200  # the thresholds that are tested, from high to low
 FIRST_SHARE = 1 / 8  # of the documents, for step 3
-MIN_KEPT = 100  # labels that an estimate is made of
-MAX_KEPT = 2**16
-CLOSED = 64  # labels of a document, with ancestors, that are looked at
+MIN_KEPT = 100  # labels that an estimate is made of: with fewer, it would be mostly noise
+MAX_KEPT = 2**16  # labels of a document, more than any list has: a bound for the check of saved values
+CLOSED = 64  # most probable labels of a document, with ancestors, that are counted
 
 
 class PrecisionThreshold(NamedTuple):
-    """What is kept to reach a precision."""
+    """The labels to keep to reach a precision."""
 
-    precision: float  # that was learned for: the next one to what was asked
+    precision: float  # that was learned for: the next one above the requested
     threshold: float  # inf where no threshold reaches it
     coverage: float  # the share of the labels of held-out documents that are kept
     most: int  # labels that a document keeps at most
@@ -58,13 +58,13 @@ class PrecisionThresholds:
     shown: Annotated[Bools, array("bool", len(TARGETS))]  # whether the precision was shown, and not only estimated
 
     def check_state(self) -> None:
-        """A higher precision has a higher threshold; all are probabilities."""
+        """Check that a higher precision has a higher threshold, and that all are probabilities."""
         must(is_sorted(self.threshold), "thresholds that never fall")
         must(((self.threshold >= 0) & ((self.threshold <= 1) | np.isinf(self.threshold))).all(), "thresholds up to 1")
         must(((self.coverage >= 0) & (self.coverage <= 1)).all(), "shares between 0 and 1")
 
     def at(self, precision: float) -> PrecisionThreshold:
-        """What to keep for a precision, which is rounded up to the next one that was learned for.
+        """Return the threshold for a precision, which is rounded up to the next one that was learned for.
 
         >>> none = PrecisionThresholds.none()
         >>> none.at(0.905), none.highest
@@ -84,7 +84,7 @@ class PrecisionThresholds:
 
     @classmethod
     def none(cls) -> Self:
-        """No threshold reaches anything, as without held-out documents."""
+        """Return thresholds that reach no precision, as without held-out documents."""
         n = len(TARGETS)
         zeros = (np.zeros(n, kind) for kind in (np.float32, np.int32, bool))
         return cls(np.full(n, np.inf, np.float32), *zeros)
@@ -121,15 +121,15 @@ class PrecisionThresholds:
 
 
 class _Counts(NamedTuple):
-    """What held-out documents keep at each threshold of the grid."""
+    """The labels that held-out documents keep at each threshold of the grid."""
 
     most: Longs  # labels of a document, by the first documents (step 3)
     kept: Longs  # labels of all documents, each with ``most`` at most
-    right: Longs  # those of them that are right
+    right: Longs  # kept labels that are right
 
     @classmethod
     def of(cls, probabilities: Floats, right: Bools, n_first: int) -> Self:
-        """Count."""
+        """Count at each threshold."""
         counts = []
         for threshold in GRID.astype(np.float32):
             sure = probabilities >= threshold
@@ -139,7 +139,7 @@ class _Counts(NamedTuple):
         return cls(*np.array(counts, np.int64).T)
 
     def estimates(self) -> Floats:
-        """For each target the lowest threshold at which such a share is right; inf where there is none."""
+        """Return for each target the lowest threshold at which such a share is right; inf without one."""
         share = np.where(self.kept >= MIN_KEPT, self.right / np.maximum(self.kept, 1), 0.0)
         reached = share >= TARGETS[:, None]
         lowest = len(GRID) - 1 - reached[:, ::-1].argmax(axis=1)
@@ -147,7 +147,7 @@ class _Counts(NamedTuple):
 
 
 def learn_precision(tops: Sequence[TopK], truth: Sequence[Csr], random_state: int = 0) -> PrecisionThresholds:
-    """The thresholds of groups of held-out documents, each with its most probable and its true labels."""
+    """Return the thresholds of groups of held-out documents, each with its most probable and its true labels."""
     if not tops:
         return PrecisionThresholds.none()
     joined = TopK(np.concatenate([top.labels for top in tops]), np.concatenate([top.scores for top in tops]))
@@ -157,7 +157,7 @@ def learn_precision(tops: Sequence[TopK], truth: Sequence[Csr], random_state: in
 def learn_consistent_precision(
     tops: Sequence[TopK], truth: Sequence[Csr], hierarchy: Hierarchy | None, random_state: int = 0
 ) -> PrecisionThresholds | None:
-    """The same for answers with ancestors, which are right where a label below them is; None without a hierarchy."""
+    """Return the thresholds of answers with ancestors, right where a label below is; None without a hierarchy."""
     if hierarchy is None:
         return None
     try:
@@ -168,16 +168,16 @@ def learn_consistent_precision(
 
 
 def _right(top: TopK, Y: Csr) -> Bools:
-    """Which labels are right."""
+    """Return which labels are right."""
     rows = np.repeat(np.arange(len(top)), top.k)
     right = np.asarray(Y[rows, np.maximum(top.labels, 0).ravel()]).reshape(top.labels.shape) > 0
     return right & (top.labels >= 0)
 
 
 def _starts(probabilities: Floats, most: Longs) -> Longs:
-    """For each target, the place in the grid where the test should be most powerful, were the probabilities right.
+    """Return for each target the place in the grid where the test is most powerful if the probabilities are right.
 
-    So few labels that the test would be lost even if all were right are no start.
+    A threshold that keeps so few labels that the test fails even if all are right is no start.
     """
     p = -np.sort(-probabilities[probabilities > -np.inf].astype(np.float64))
     kept = np.searchsorted(-p, -GRID, side="right")  # labels at each threshold

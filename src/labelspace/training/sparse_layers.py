@@ -29,7 +29,7 @@ def default_input_dropout(n_documents: int) -> float:
 
 
 def batch_rows(X: Csr, rows: Ints, dropout: float, rng: np.random.Generator) -> Batch:
-    """Some rows of X with input dropout: values are dropped at random, and the rest are scaled up to the same mean."""
+    """Return some rows of X with input dropout: values are dropped at random, the rest scaled up to the same mean."""
     draws = rng.random(int((X.indptr[rows + 1] - X.indptr[rows]).sum()), np.float32)
     batch: Batch = kernels.dropout_rows(X.data, X.indices, X.indptr, rows, draws, float(dropout))
     return batch
@@ -57,7 +57,7 @@ class SparseLayer:
     def random(
         cls, X: Csr, width: int, rng: np.random.Generator, normalized: bool = False, init_std: float = INIT_STD
     ) -> Self:
-        """Random embeddings; 0 for a feature without documents."""
+        """Draw the embeddings; 0 for a feature without documents."""
         vectors = large_arrays.empty((X.shape[1], width), np.float32)
         rng.standard_normal(dtype=np.float32, out=vectors)
         vectors *= np.float32(init_std)
@@ -77,7 +77,7 @@ class SparseLayer:
         return scales
 
     def embed(self, batch: Batch, bias: Floats) -> Floats:
-        """E'x + c for each row x: (batch, width)."""
+        """Return E'x + c for each row x: (batch, width)."""
         out = np.empty((len(batch[2]) - 1, self.vectors.shape[1]), np.float32)
         initial = np.zeros_like(bias) if self.normalized else bias
 
@@ -91,7 +91,7 @@ class SparseLayer:
         return out
 
     def entry_scores(self, batch: Batch, hidden: Floats, skipped: Ints = NO_FEATURES) -> Floats:
-        """At each entry of a batch, the product of its feature's embedding and its row of ``hidden`` (batch, width).
+        """Return at each entry of a batch the product of its feature's embedding and its row of ``hidden``.
 
         Entries of features with ``skipped`` (n_features,) at 0 or more are 0.
         """
@@ -108,16 +108,16 @@ class SparseLayer:
         self.vectors[ids] += self.adagrad.updates(ids, gradient, rate)
 
     def gradients(self, batch: Batch, gradient: Floats) -> tuple[Ints, Floats]:
-        """A batch's features, and the gradient by the embedding of each. Shapes (m,) and (m, width)."""
+        """Return a batch's features, and the gradient by the embedding of each. Shapes (m,) and (m, width)."""
         entries = kernels.group_by_feature(*batch, self._workspace)
         out = np.empty((len(entries.features), gradient.shape[1]), np.float32)
         kernels.feature_gradients(entries, gradient, out)
         return entries.features, out
 
     def backward(self, batch: Batch, gradient: Floats, rate: float) -> None:
-        """Update the embeddings of a batch's features; ``gradient`` (batch, width) is that by the layer's output.
+        """Update the embeddings of a batch's features; ``gradient`` (batch, width) is by the layer's output.
 
-        Of a normalized unit's gradient the term that makes it orthogonal to the unit's vector is left out: it would
+        The gradient of a normalized unit lacks the term that makes it orthogonal to the unit's vector: this term would
         touch every feature, and change only the vector's norm.
         """
         if self.normalized:

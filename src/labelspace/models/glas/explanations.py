@@ -1,9 +1,9 @@
-"""Why GLaS gives a label its score: the shares of features in z = s phi(x).v + b.
+"""Explain the scores of GLaS by the shares of features in z = s phi(x).v + b.
 
 1. The empty document and this one at every layer: before the activation, where the first layer is linear in x.
-2. What a unit adds to z is linear in its activation. From the last layer to the first, each unit's multiplier is that
-   of the units it feeds, times their weights, times the slope of its activation between the two documents. For one
-   layer of ReLUs that gives integrated gradients.
+2. The contribution of a unit to z is linear in its activation. From the last layer to the first, a unit's multiplier
+   is the multipliers of the units it feeds, times the weights between them, times the slope of its activation between
+   the two documents. For one layer of ReLUs these are integrated gradients.
 3. Feature f has the share x_f E_f . m, where E_f is its embedding and m are the multipliers of the first layer.
 
 The length of phi before normalization is taken as that of this document, |h(x)|. The baseline is b, the score where
@@ -30,7 +30,7 @@ class LabelVectors:
     bias_scale: float
 
     def evidence(self, encoder: Int8Encoder, normalized: bool, X: Csr, labels: Ints, view: str) -> list[Evidence]:
-        """Why some labels have their z in one document X (1, n_features)."""
+        """Return the evidence for the z of some labels in one document X (1, n_features)."""
         document = EncodedDocument(encoder, X)
         norm = max(float(np.linalg.norm(document.output)), float(MIN_NORM)) if normalized else 1.0
         is_known, found = np.isin(labels, self.index.ids), []
@@ -66,7 +66,7 @@ class EncodedDocument:
         self.output: Doubles = values[1]  # h(x)
 
     def shares(self, multipliers: Doubles) -> Doubles:
-        """The features' shares of the output's product with ``multipliers`` (steps 2 and 3)."""
+        """Return the features' shares of the output's product with ``multipliers`` (steps 2 and 3)."""
         for layer in reversed(range(len(self.unit_slopes))):
             if len(self.weights):
                 multipliers = self.weights[layer] @ multipliers

@@ -1,8 +1,8 @@
-"""Why the votes of the nearest documents and labels give a label its score.
+"""Explain scores by the votes of the nearest documents and labels, and by the words that bring them near.
 
 1. The score p is the mean over learners of the votes of the nearest documents for the label, and of the label's own
    vote (voting.py). Its log-odds are those of p.
-2. The baseline is the score of a document of which nothing is known: the documents' votes by the label's frequency, and
+2. The baseline is the score of an unknown document: the documents' votes by the label's frequency, and
    the label's own vote as seen from the center.
 3. The voters are held fixed, and the document moves along the line from the center to its vector r = theta'x. Of what
    its votes gain on that way, feature f has x_f theta_f . g, where g is the mean gradient of p on the line, by
@@ -33,7 +33,7 @@ from labelspace.types import Bools, Csr, Doubles, Ints, Longs
 if TYPE_CHECKING:
     from labelspace.models.poincare.model import Poincare
 
-POINTS = 32  # of the integrals along the line
+POINTS = 32  # of the integrals along the line: fewer leave a larger remainder
 NEARER = 0.1  # of all that features do to the voters' distance must be left, for their choice to be explained
 SMALL = 1e-30  # avoids a division by 0
 NO_COLUMNS = np.zeros(0, np.int32)
@@ -50,7 +50,7 @@ class VoteEvidence:
 
     @cached_property
     def learners(self) -> list[LearnerVotes]:
-        """The votes by learner."""
+        """The votes of each learner."""
         return [LearnerVotes(self.model, self.X, number, near) for number, near in enumerate(self.neighbors)]
 
     @cached_property
@@ -60,7 +60,7 @@ class VoteEvidence:
         return np.asarray(counts / self.model.Y_.shape[0])
 
     def evidence(self, label: int) -> Evidence:
-        """Steps 1 to 5."""
+        """Return the evidence for one label (steps 1 to 5)."""
         found, frequency = [learner.votes_for(label) for learner in self.learners], float(self.frequencies[label])
         p = float(np.mean([votes.total for votes in found]))
         p0 = float(np.mean([votes.at_center(frequency) for votes in found]))
@@ -75,7 +75,7 @@ class VoteEvidence:
         return Evidence(log_odds, baseline, {self.view: ColumnShares(self.X.indices, shares)}, voters=voters)
 
     def _voters(self, documents: list[tuple[Ints, Doubles, Doubles]], scale: float) -> list[Voter]:
-        """The documents that voted: each learner's ids, votes and distances. A document votes by several learners."""
+        """Return the documents that voted, given each learner's ids, votes and distances."""
         ids, votes, distances = (np.concatenate(parts) for parts in zip(*documents, strict=True))
         rows, place = np.unique(ids, return_inverse=True)
         shares = scale * np.bincount(place, votes, len(rows))
@@ -114,14 +114,14 @@ class LearnerVotes:
         self.derivatives = self.manifold.distances_inplace(self.by_voter)
 
     def votes_for(self, label: int) -> LabelVotes:
-        """The votes for one label."""
+        """Return the votes for one label."""
         Y = self.model.Y_
         spans = zip(Y.indptr[self.documents].tolist(), Y.indptr[self.documents + 1].tolist(), strict=True)
         carry = np.array([label in Y.indices[start:stop] for start, stop in spans], bool)
         return LabelVotes(self, carry, np.flatnonzero(self.labels == label))
 
     def column_shares(self, by_distance: Doubles) -> Doubles:
-        """The features' shares of a function on the line, of this gradient (points, voters) by the distances."""
+        """Return the features' shares of a function on the line, by its gradient (points, voters) by the distances."""
         by_lifted = (by_distance * self.derivatives[:POINTS]) @ self.duals
         by_vector = vector_gradient(self.manifold, self.line[:POINTS], by_lifted)
         return np.asarray(self.X.data * (self.theta @ (self.weights @ by_vector)))
@@ -132,27 +132,27 @@ class LabelVotes:
     """One learner's votes for one label."""
 
     learner: LearnerVotes
-    carry: Bools  # of the nearest documents, which have the label
-    own: Longs  # its place among the nearest labels, if it is there
+    carry: Bools  # which of the nearest documents have the label
+    own: Longs  # its position among the nearest labels, if any
 
     @property
     def total(self) -> float:
-        """All votes for it."""
+        """The sum of the votes for the label."""
         learner = self.learner
         return float(learner.document_votes[self.carry].sum() + learner.label_votes[self.own].sum())
 
     def documents(self) -> tuple[Ints, Doubles, Doubles]:
-        """The documents that voted for it, their votes and distances."""
+        """Return the documents that voted for the label, their votes and distances."""
         learner = self.learner
         return learner.documents[self.carry], learner.document_votes[self.carry], learner.distances[self.carry]
 
     def at_center(self, frequency: float) -> float:
-        """Step 2."""
+        """Return the votes of an unknown document, as seen from the center (step 2)."""
         _, labels = self._votes(self.learner.by_voter[POINTS:])
         return (1 - self.learner.label_share) * frequency + float(labels[0, self.own].sum())
 
     def column_shares(self, frequency: float) -> Doubles:
-        """Steps 3 and 4, of p."""
+        """Return the features' shares of p (steps 3 and 4)."""
         learner = self.learner
         shares = learner.column_shares(self._gradient())
         documents, _ = self._votes(learner.by_voter[POINTS:])
@@ -165,7 +165,7 @@ class LabelVotes:
         return shares + more * parts / parts.sum() if is_nearer else shares
 
     def _gradient(self) -> Doubles:
-        """Of the votes for it by the distances of all voters. Shape (points, voters)."""
+        """Return the gradient of the votes for the label by the distances of all voters. Shape (points, voters)."""
         learner, m = self.learner, len(self.carry)
         distances = learner.by_voter[:POINTS]
         documents, labels = self._votes(distances)
@@ -179,7 +179,7 @@ class LabelVotes:
         return out
 
     def _votes(self, distances: Doubles) -> tuple[Doubles, Doubles]:
-        """The votes of all documents, and of all labels, at these distances (n, voters)."""
+        """Return the votes of all documents, and of all labels, at these distances (n, voters)."""
         learner, m = self.learner, len(self.carry)
         near, far = (part - part.min(axis=1, keepdims=True, initial=np.inf) for part in np.split(distances, [m], 1))
         documents = np.exp(-learner.model.vote_weights_.sharpness * near)
@@ -188,9 +188,9 @@ class LabelVotes:
 
 
 def vector_gradient(manifold: Manifold, r: Doubles, by_lifted: Doubles) -> Doubles:
-    """The gradient by r, given that by the lifted rows of its points.
+    """Return the gradient by r, given the gradient by the lifted rows of its points.
 
-    That of ``lift_projected_backward``; but for the paper's projection p the latter is scaled by the inverse metric.
+    This is ``lift_projected_backward``, except for the paper's projection p, where the latter has the inverse metric.
     """
     if not isinstance(manifold, PoincareBall) or manifold.exponential:
         return np.asarray(manifold.lift_projected_backward(r, by_lifted))

@@ -33,10 +33,10 @@ Array: TypeAlias = npt.NDArray[Any]  # float32 in training, float64 in the tests
 
 MAX_TANGENT_NORM = 3.0  # points have a norm of tanh(3) = 0.995 at most, where float32 still tells points apart
 CLIP_MARGIN = 1e-5  # the paper's epsilon: distance from the boundary after clipping
-MAX_STEP = 1.0  # of a label point, in hyperbolic length
+MAX_STEP = 1.0  # of a label point, in hyperbolic length: one batch cannot move a label across the ball
 MIN_COSH_EXCESS = 1e-6  # of cosh d over 1: closer points have the derivative at this distance
-MIN_SQUARED_DISTANCE = 1e-8
-MIN_NORM = 1e-9
+MIN_SQUARED_DISTANCE = 1e-8  # closer points count as this far apart: the derivative of the root is infinite at 0
+MIN_NORM = 1e-9  # of a zero vector, so that one can divide by it
 
 
 class Euclidean:
@@ -45,34 +45,34 @@ class Euclidean:
     geometry = "euclidean"  # its name in ``labelspace.index``
 
     def project(self, r: Array) -> Array:
-        """The vectors themselves."""
+        """Return the vectors themselves."""
         return r
 
     def lift(self, points: Array) -> Array:
-        """(|x|^2, -2x, 1)."""
+        """Return (|x|^2, -2x, 1)."""
         squares = np.einsum("ij,ij->i", points, points)[:, None]
         return np.concatenate([squares, -2 * points, np.ones_like(squares)], axis=1)
 
     def lift_backward(self, points: Array, gradient: Array) -> Array:
-        """Through the coordinates |x|^2 and -2x."""
+        """Go back through the coordinates |x|^2 and -2x."""
         by_point: Array = 2 * gradient[:, :1] * points - 2 * gradient[:, 1:-1]
         return by_point
 
     lift_projected, lift_projected_backward = lift, lift_backward
 
     def dual(self, lifted: Array) -> Array:
-        """(1, x, |x|^2)."""
+        """Return (1, x, |x|^2)."""
         return np.concatenate([lifted[:, -1:], lifted[:, 1:-1] / -2, lifted[:, :1]], axis=1)
 
     def distances_inplace(self, z: Array) -> Array:
-        """The square root of z, with the derivative 1 / (2 sqrt z)."""
+        """Take the square root of z, with the derivative 1 / (2 sqrt z)."""
         np.maximum(z, MIN_SQUARED_DISTANCE, out=z)
         np.sqrt(z, out=z)
         derivatives: Array = 0.5 / z
         return derivatives
 
     def riemannian_step(self, points: Array, gradient: Array, optimizer: RowOptimizer, ids: Ints, lr: float) -> Array:
-        """The optimizer's step, added."""
+        """Add the optimizer's step."""
         updated: Array = points + optimizer.updates(ids, gradient, lr)
         return updated
 
@@ -83,13 +83,13 @@ class Sphere:
     geometry = "euclidean"  # between points of norm 1, Euclidean distances have the order of cosines
 
     def project(self, r: Array) -> Array:
-        """The directions r / |r|."""
+        """Return the directions r / |r|."""
         return r / _norms(r)[:, None]
 
     lift = lift_projected = project
 
     def lift_backward(self, points: Array, gradient: Array) -> Array:
-        """The part of the gradient that is orthogonal to x, over |x|."""
+        """Return the part of the gradient that is orthogonal to x, over |x|."""
         norms = _norms(points)[:, None]
         unit = points / norms
         by_point: Array = (gradient - np.einsum("ij,ij->i", unit, gradient)[:, None] * unit) / norms
@@ -98,16 +98,16 @@ class Sphere:
     lift_projected_backward = lift_backward
 
     def dual(self, lifted: Array) -> Array:
-        """The rows themselves."""
+        """Return the rows themselves."""
         return lifted
 
     def distances_inplace(self, z: Array) -> Array:
-        """1 - z, with the derivative -1."""
+        """Take 1 - z, with the derivative -1."""
         np.subtract(1, z, out=z)
         return np.full_like(z, -1)
 
     def riemannian_step(self, points: Array, gradient: Array, optimizer: RowOptimizer, ids: Ints, lr: float) -> Array:
-        """The optimizer's step, added, and back to the sphere."""
+        """Add the optimizer's step, and go back to the sphere."""
         return self.project(points + optimizer.updates(ids, gradient, lr))
 
 
@@ -124,7 +124,7 @@ class PoincareBall:
         self.exponential = exponential
 
     def project(self, r: Array) -> Array:
-        """The points of vectors r: norms stay below 1."""
+        """Return the points of vectors r: norms stay below 1."""
         if not self.exponential:
             return clip_to_ball(r)
         norms = _norms(r)
@@ -132,7 +132,7 @@ class PoincareBall:
         return points
 
     def lift_projected(self, r: Array) -> Array:
-        """(cosh 2s, sinh 2s r/s) with s the norm of r, cut at ``MAX_TANGENT_NORM``."""
+        """Return (cosh 2s, sinh 2s r/s) with s the norm of r, cut at ``MAX_TANGENT_NORM``."""
         if not self.exponential:
             return self.lift(clip_to_ball(r))
         norms = _norms(r)
@@ -140,7 +140,7 @@ class PoincareBall:
         return np.concatenate([np.cosh(twice)[:, None], r * (np.sinh(twice) / norms)[:, None]], axis=1)
 
     def lift_projected_backward(self, r: Array, gradient: Array) -> Array:
-        """Through the exponential map; or by the points, scaled by the inverse metric."""
+        """Go back through the exponential map, or through the points with the inverse metric."""
         if not self.exponential:
             points = clip_to_ball(r)
             return self.lift_backward(points, gradient) * np.square(inverse_conformal_factor(points))
@@ -155,24 +155,24 @@ class PoincareBall:
         return by_vector
 
     def lift(self, points: Array) -> Array:
-        """((1+|x|^2) / (1-|x|^2), 2x / (1-|x|^2))."""
+        """Return ((1+|x|^2) / (1-|x|^2), 2x / (1-|x|^2))."""
         squares = np.einsum("ij,ij->i", points, points)[:, None]
         lifted: Array = np.concatenate([1 + squares, 2 * points], axis=1) / (1 - squares)
         return lifted
 
     def lift_backward(self, points: Array, gradient: Array) -> Array:
-        """By the quotient rule."""
+        """Go back by the quotient rule."""
         inverse = 1 / (1 - np.einsum("ij,ij->i", points, points)[:, None])
         radial = np.einsum("ij,ij->i", gradient[:, 1:], points)[:, None]
         by_point: Array = 4 * inverse * inverse * (gradient[:, :1] + radial) * points + 2 * inverse * gradient[:, 1:]
         return by_point
 
     def dual(self, lifted: Array) -> Array:
-        """The other sign for all but the first coordinate."""
+        """Change the sign of all but the first coordinate."""
         return np.concatenate([lifted[:, :1], -lifted[:, 1:]], axis=1)
 
     def distances_inplace(self, z: Array) -> Array:
-        """Arcosh z = log(z + sqrt(z^2 - 1)), with the derivative 1 / sqrt(z^2 - 1)."""
+        """Take arcosh z = log(z + sqrt(z^2 - 1)), with the derivative 1 / sqrt(z^2 - 1)."""
         np.maximum(z, 1 + MIN_COSH_EXCESS, out=z)
         roots = np.sqrt(z * z - 1)
         z += roots
@@ -181,7 +181,7 @@ class PoincareBall:
         return derivatives
 
     def riemannian_step(self, points: Array, gradient: Array, optimizer: RowOptimizer, ids: Ints, lr: float) -> Array:
-        """Adagrad: along geodesics. SGD and Adam, as in the paper: scaled by the inverse metric, then clipped."""
+        """Step along geodesics by Adagrad; by SGD and Adam, as in the paper, with the inverse metric, then clip."""
         factor = inverse_conformal_factor(points)
         if optimizer.name == "adagrad":
             return exponential_map(points, optimizer.updates(ids, gradient * factor, lr))
@@ -194,13 +194,13 @@ Manifold: TypeAlias = Euclidean | Sphere | PoincareBall
 
 
 def inverse_conformal_factor(points: Array) -> Array:
-    """(1-|x|^2) / 2: the Euclidean length of a short step of hyperbolic length 1. Shape (n, 1)."""
+    """Return (1-|x|^2) / 2: the Euclidean length of a short step of hyperbolic length 1. Shape (n, 1)."""
     factor: Array = (1 - np.einsum("ij,ij->i", points, points)[:, None]) / 2
     return factor
 
 
 def clip_to_ball(points: Array) -> Array:
-    """The paper's p, a retraction: points outside the ball go to just inside its boundary."""
+    """Apply the paper's p, a retraction: points outside the ball go to just inside its boundary."""
     norms = _norms(points)
     scale = np.where(norms >= 1 - CLIP_MARGIN, (1 - CLIP_MARGIN) / norms, 1).astype(points.dtype)
     clipped: Array = scale[:, None] * points
@@ -208,7 +208,7 @@ def clip_to_ball(points: Array) -> Array:
 
 
 def exponential_map(points: Array, steps: Array) -> Array:
-    """The exponential map at points, for steps measured in hyperbolic length; norms are at most tanh(3).
+    """Apply the exponential map at points to steps measured in hyperbolic length; norms are at most tanh(3).
 
     >>> exponential_map(np.zeros((1, 2)), np.array([[2 * np.arctanh(0.5), 0.0]])).round(3).tolist()
     [[0.462, 0.0]]
@@ -225,6 +225,6 @@ def exponential_map(points: Array, steps: Array) -> Array:
 
 
 def _norms(rows: Array) -> Array:
-    """Euclidean norms, at least ``MIN_NORM``."""
+    """Return Euclidean norms, at least ``MIN_NORM``."""
     norms: Array = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), MIN_NORM)
     return norms
