@@ -185,7 +185,7 @@ def test_a_saved_index_of_another_version_is_rejected(index, missing):
     state, arrays = packed(index(np.eye(3) / 2, [0, 1, 2]))
     del arrays[missing]
     with pytest.raises(
-        ModelError, match=f"{missing} of a saved model must have an array in the file, but has not; copy"
+        ModelError, match=f"{missing} of a saved model must have an array in the file, but does not; copy"
     ):
         store.unpack(state, store.LoadedBundle(arrays, lambda name: name), Holder)
     with pytest.raises(

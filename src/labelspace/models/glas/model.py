@@ -134,13 +134,15 @@ class Glas(Model):
     loss: str = param("bce", one_of("bce", "softmax", "margin"), "Binary or softmax cross-entropy, or the margin loss.")
     margin: float = param(0.3, real(above=0), "Margin of the margin loss.").only_with(loss="margin")
     positives: str | None = param(
-        None, one_of("all", "one"),
+        None,
+        one_of("all", "one"),
         "True labels of a document that the loss counts, all or one drawn; none takes one for the margin loss.",
-    )  # fmt: skip
+    )
     pairs: str = param(
-        "hardest", one_of("hardest", "all"),
+        "hardest",
+        one_of("hardest", "all"),
         "Wrong labels that the margin loss pairs with a true one: the mean of the hardest, or the sum of all.",
-    ).only_with(loss="margin")  # fmt: skip
+    ).only_with(loss="margin")
     n_hardest: int = param(10, integer(1), "Hardest wrong labels that the margin loss counts.").only_with(
         loss="margin", pairs="hardest"
     )
@@ -175,9 +177,10 @@ class Glas(Model):
     )
     patience: int | None = parameters.patience()
     stop_by: str = param(
-        "r_precision", one_of("r_precision", "precision"),
+        "r_precision",
+        one_of("r_precision", "precision"),
         "Score of validation documents to stop by: R-precision at 5, or precision at 1.",
-    ).only_with(patience=AllBut(None))  # fmt: skip
+    ).only_with(patience=AllBut(None))
     curve: bool = param(False, boolean(), "Report P@1 on training and validation documents after each epoch.")
     index: str = param("auto", one_of(*index.choice.KINDS), "Kind of label index; auto chooses it by measured recall.")
     recall_target: float = param(0.99, real(above=0, at_most=1), "Recall that an approximate index must reach.")
@@ -235,9 +238,15 @@ class Glas(Model):
         seen = seen_labels(Y)
         queries, measured_on = append_bias(embeddings, self.bias_scale_), np.isin(sampled, order[:INDEX_QUERIES])
         self.index_ = index.choose(
-            net.compact(seen), seen, queries[measured_on], recall_target=self.recall_target, kind=self.index,
-            seed=self.random_state, progress=context.progress, more_queries=queries[~measured_on],
-        )  # fmt: skip
+            net.compact(seen),
+            seen,
+            queries[measured_on],
+            recall_target=self.recall_target,
+            kind=self.index,
+            seed=self.random_state,
+            progress=context.progress,
+            more_queries=queries[~measured_on],
+        )
 
     def _embed(self, X: Csr) -> Floats:
         return self.encoder_.embed(X, self.normalize_document_embeddings)
