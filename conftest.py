@@ -16,7 +16,9 @@ NEED = {
     ],
     "optuna": ["experiment/tuning/tune", "experiment/tuning/study", "experiment/tuning/trials"],
     "rdflib": ["data/vocabularies/rdf"],
-    "sklearn": [f"sklearn/{name}" for name in ("__init__", "classifier", "label_scores", "scorers", "targets")],
+    "sklearn": [
+        f"sklearn/{name}" for name in ("__init__", "classifier", "label_scores", "parameters", "scorers", "targets")
+    ],
     "transformers": [f"models/text2text/{name}" for name in ("model", "pretrained", "subwords")],
 }
 

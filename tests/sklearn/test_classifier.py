@@ -218,7 +218,7 @@ def test_invalid_parameters_are_said_at_fit(documents, params, message):
 
 @pytest.mark.parametrize("params", [{"k": 2}, {"threshold": 0.5}, {"threshold": "f1"}, {"sparse_output": True}])
 def test_what_has_no_effect_on_one_class_is_refused(documents, params):
-    with pytest.raises(ParameterError, match=f"{next(iter(params))} has an effect with a multilabel y alone"):
+    with pytest.raises(ParameterError, match=f"{next(iter(params))} has an effect only with a multilabel y"):
         TaggerClassifier("one_vs_rest", **params).fit(documents.X, np.arange(300) % 3)
 
 

@@ -7,7 +7,7 @@ import pytest
 from labelspace.kernels.threads import THREADS_VARIABLE, n_threads
 from labelspace.models.one_vs_rest import OneVsRest
 from labelspace.sklearn import TaggerClassifier
-from labelspace.sklearn.thread_limit import limited_threads
+from labelspace.sklearn.parameters import limited_threads
 
 
 @pytest.mark.parametrize("before", [None, "3"])

@@ -1,4 +1,4 @@
-"""The straight line: data -> train -> predict -> metrics -> numbers."""
+"""Experiments: train, evaluate, compare, tune and reproduce, from data to figures."""
 
 from labelspace.experiment.comparison.compare import check_comparison, compare
 from labelspace.experiment.evaluate import evaluate, megabytes

@@ -1,4 +1,4 @@
-"""Evaluate: the figures of a fitted tagger on labeled documents."""
+"""Evaluate a fitted tagger on labeled documents."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,23 +20,23 @@ from labelspace.options import check_names
 from labelspace.tagger import Tagger
 from labelspace.types import Csr, Dataset, Hierarchy, Longs, TopK
 
-MAX_K = 100  # to measure at, where there are fewer labels than that
-LEAST_DEPTH = 10  # labels per document that thresholds are put on, at least
-PRECISIONS = (90, 95)  # percent, at which coverage is given
+MAX_K = 100  # largest rank to measure at, however few labels there are
+LEAST_DEPTH = 10  # labels per document, at least, among which thresholds are chosen
+PRECISIONS = (90, 95)  # percent, at which coverage is reported
 LEVEL_K = 100  # labels searched for the best one of each level of a hierarchy
-SURE = 0.5  # the probability from which the answer of a level counts where a document may have none there
+SURE = 0.5  # least probability of the answer of a level: a document may have no label there
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The figures of a tagger, and what each document adds to them."""
+    """The figures of a tagger, and the contribution of each document to them."""
 
     figures: dict[str, Any]
     per_document: dict[str, metrics.DocumentValues]
 
 
 class EvaluationOptions(SelectOptions, total=False):
-    """How figures are measured: the labels that are allowed, and the protocol."""
+    """Options of ``evaluate``: the labels that are allowed, and the protocol."""
 
     propensity_from: metrics.PropensityFrom
     """Labels to estimate propensities from: train, or test."""
@@ -57,15 +57,15 @@ def evaluate(
     ci: bool = False,
     **options: Unpack[EvaluationOptions],
 ) -> dict[str, Any]:
-    """The figures of a fitted tagger on labeled documents, with the time it takes for all and for one at a time.
+    """Return the figures of a fitted tagger on labeled documents, with the times for all and for single documents.
 
-    Labels that the model does not know count as missed. Where some labels alone are allowed, no others are answered,
-    and those of the documents do not count. Where the documents' labels have a hierarchy, or else the tagger's, the
-    figures by level stand with the others; those by column, where the tagger learned from a table. ``ci`` adds 95 %
-    bootstrap intervals of the metrics that are sums over documents. Labels that are ``filtered`` for a document count
-    neither as right nor as wrong: see ``metrics/filtered.py``. ``seen_in_training`` is the percentage of the
-    documents that the tagger learned from, estimated above some thousand training documents; None where that is not
-    known. ``n_unknown_labels`` of the documents' labels are not the tagger's.
+    Labels that the model does not know count as missed. If only some labels are allowed, the other labels are neither
+    answered nor counted. Figures by level are added if the labels of the documents, or else of the tagger, have a
+    hierarchy; figures by column, if the tagger learned from a table. ``ci`` adds 95 % bootstrap intervals of the
+    metrics that are sums over documents. Labels that are ``filtered`` for a document count neither as right nor as
+    wrong: see ``metrics/filtered.py``. ``seen_in_training`` is the percentage of the documents that the tagger learned
+    from, estimated above some thousand training documents; None if it is not known. ``n_unknown_labels`` is the number
+    of different labels of the documents that the tagger does not know.
     """
     found = evaluate_documents(tagger, documents, ks, **options)
     if not ci:
@@ -77,7 +77,7 @@ def evaluate(
 def evaluate_documents(
     tagger: Tagger, documents: Dataset, ks: Sequence[int] = (1, 3, 5), **options: Unpack[EvaluationOptions]
 ) -> Evaluation:
-    """The figures of ``evaluate``, and what each document adds to those that are sums over documents."""
+    """Return the figures of ``evaluate``, and the contributions of each document to the sums over documents."""
     check_names(options, EvaluationOptions)
     propensity_preset = options.get("propensity_preset", "default")
     unlabelled: metrics.Unlabelled = options.get("unlabelled", "skip")
@@ -120,7 +120,7 @@ def evaluate_documents(
 
 
 def only_allowed(documents: Dataset, selection: Selection | None) -> Dataset:
-    """The documents without labels that a selection does not allow; labels that the model has not are such too."""
+    """Return the documents without labels that a selection does not allow, and without labels unknown to the model."""
     if selection is None:
         return documents
     allowed = np.zeros(documents.Y.shape[1], bool)
@@ -129,14 +129,14 @@ def only_allowed(documents: Dataset, selection: Selection | None) -> Dataset:
 
 
 def without_filtered(documents: Dataset) -> Dataset:
-    """The documents without the labels that are filtered for them."""
+    """Return the documents without the labels that are filtered for them."""
     if documents.filtered is None:
         return documents
     return replace(documents, Y=metrics.labels_without(documents.Y, documents.filtered))
 
 
 def predict_unfiltered(predict: Callable[[Any, int], TopK], inputs: Any, filtered: Csr | None, k: int) -> TopK:  # noqa: ANN401 - texts or rows
-    """The k best labels of each document that are not filtered for it."""
+    """Return the k best labels of each document that are not filtered for it."""
     if filtered is None:
         return predict(inputs, k)
     return metrics.predictions_without(predict(inputs, k + metrics.most_filtered(filtered)), filtered, k)
@@ -148,7 +148,7 @@ def _tagging(options: EvaluationOptions) -> TagOptions:
 
 
 def check_ks(ks: Sequence[int], n_labels: int) -> None:
-    """Refuse ranks that there are no labels for."""
+    """Raise ParameterError for ranks above the number of labels."""
     if max(ks) > max(n_labels, MAX_K):
         raise ParameterError(
             f"k must be at most the number of labels, but is {max(ks)} and there are {n_labels}; ask for a smaller k"
@@ -156,16 +156,16 @@ def check_ks(ks: Sequence[int], n_labels: int) -> None:
 
 
 def threshold_depth(documents: Dataset, ks: Sequence[int]) -> int:
-    """Labels per document to put thresholds on: three times as many as the documents have in the mean, 10 or more.
+    """Return the labels per document among which to choose thresholds: three times the mean number, and at least 10.
 
-    Deeper lists change the best micro and macro F1 by some hundredths of a percent. The probabilities of blend hold
-    for as many candidates of a member as it was trained on, which are 10: more change them.
+    Deeper lists change the best micro and macro F1 by some hundredths of a percent. Blend was
+    trained on 10 candidates of each member, and its probabilities change if there are more.
     """
     return max(*ks, LEAST_DEPTH, round(3 * int(documents.Y.nnz) / max(len(documents), 1)))
 
 
 def of_probabilities(tagger: Tagger, Y: Csr, top: TopK, k: int) -> dict[str, Any]:
-    """ECE@k and the bins of the reliability diagram, where the scores are calibrated."""
+    """Return ECE@k and the bins of the reliability diagram; nothing if the scores are not calibrated."""
     if not isinstance(tagger.model, Calibrated):
         return {}
     bins = metrics.ReliabilityBins.from_topk(Y, tagger.model.to_probabilities(top), k)
@@ -177,7 +177,7 @@ def of_probabilities(tagger: Tagger, Y: Csr, top: TopK, k: int) -> dict[str, Any
 
 
 def by_threshold(tagger: Tagger, Y: Csr, deep: TopK, include_unlabeled: bool = False) -> Evaluation:
-    """F1 at the best threshold and at that of the probabilities, coverage at a precision, and its curve."""
+    """Return F1 at the best threshold and at the expected one, coverage at precisions, and its curve."""
     calibrated = isinstance(tagger.model, Calibrated)
     scores = tagger.model.to_probabilities(deep) if isinstance(tagger.model, Calibrated) else deep
     pairs = metrics.ScoredPairs.from_topk(Y, scores, include_unlabeled)
@@ -205,7 +205,7 @@ def by_threshold(tagger: Tagger, Y: Csr, deep: TopK, include_unlabeled: bool = F
 def by_groups(
     tagger: Tagger, documents: Dataset, top: TopK, predict: Callable[[int], TopK], ks: Sequence[int]
 ) -> dict[str, Any]:
-    """The figures by level of a hierarchy and by column of a table, where there is one."""
+    """Return the figures by level of the hierarchy and by column of the table, if any."""
     known, hierarchy = tagger.labels_, documents.labels.hierarchy
     if hierarchy is None and known.hierarchy is not None:
         hierarchy = known.extended(documents.labels.names).hierarchy
@@ -226,7 +226,7 @@ def by_groups(
 
 
 def of_documents(tagger: Tagger, documents: Dataset, inputs: Any) -> dict[str, Any]:  # noqa: ANN401 - texts or rows
-    """How many of the documents were trained on, and how many of their labels are unknown."""
+    """Return the share of documents that were trained on, and the number of their labels that are unknown."""
     seen = None if tagger.documents_ is None else tagger.documents_.share(inputs)
     unknown = documents.Y.indices[documents.Y.indices >= len(tagger.labels_)]
     return {"seen_in_training": None if seen is None else percent(seen), "n_unknown_labels": len(np.unique(unknown))}
@@ -235,7 +235,7 @@ def of_documents(tagger: Tagger, documents: Dataset, inputs: Any) -> dict[str, A
 def by_hierarchy(
     Y: Csr, top: TopK, deep: TopK, hierarchy: Hierarchy, counts: Longs, ks: Sequence[int], least: float | None = None
 ) -> dict[str, Any]:
-    """The figures that a hierarchy of the labels makes possible, in percent.
+    """Return the figures that need a hierarchy of the labels, in percent.
 
     ``deep`` is ``top`` with more labels per document, to find the best label of each level.
     """
@@ -249,12 +249,12 @@ def by_hierarchy(
 
 
 def percent(fraction: float) -> float:
-    """A fraction as a percentage with 4 decimals."""
+    """Return a fraction as a percentage with 4 decimals."""
     return round(100 * float(fraction), 4)
 
 
 def _percent(groups: Mapping[Any, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Fractions as percentages, counts as they are."""
+    """Return fractions as percentages, and counts as they are."""
     return {
         str(group): {key: value if isinstance(value, int) else percent(value) for key, value in values.items()}
         for group, values in groups.items()

@@ -1,14 +1,14 @@
-"""Labels that are probably wrong or missing, by what a model says that has not seen the document.
+"""Find labels that are probably wrong or missing, by models that have not seen the document.
 
-In the way of confident learning (Northcutt et al., 2021), for many labels per document:
+After confident learning (Northcutt et al., 2021), for many labels per document:
 
-1. Split the training documents in two halves; documents that are the same stay together.
-2. Train a fast blend on each half, and ask it for the probabilities p(d, l) of the other half.
-3. t_l is the mean probability of label l in the other documents that have it, shrunk to the mean of all labels where
-   they are few; c_d is the greatest probability of the labels that document d has.
+1. Split the training documents into two halves; equal documents stay together.
+2. Train a fast blend on each half, and predict the probabilities p(d, l) of the other half.
+3. t_l is the mean probability of label l in the other documents that have it, shrunk towards the mean of all labels
+   if they are few; c_d is the greatest probability among the labels of document d.
 4. A label l of d is probably wrong if its expected probability t_l c_d is high, and p(d, l) is nearly 0: the model
-   knows the label well, and understands the document. They are ranked by (p + 0.01) / (t_l c_d).
-5. A label is probably missing if d has not got it, and p(d, l) is very high. They are ranked by p.
+   knows the label well, and understands the document. Wrong labels are ranked by (p + 0.01) / (t_l c_d).
+5. A label is probably missing if d does not have it, and p(d, l) is very high. Missing labels are ranked by p.
 """
 
 from collections.abc import Collection
@@ -22,26 +22,28 @@ from labelspace.errors import DataError
 from labelspace.experiment.train import Recipe
 from labelspace.types import Doubles, Longs, Progress, TopK
 
-PREDICTED = 30  # labels of a document; those beyond have a probability of about 0
-UNLIKELY, EXPECTED = 0.02, 0.6  # of a wrong label: its probability, and the one that was expected
-LIKELY = 0.9  # probability of a missing label
-SHRINKAGE = 2.0  # documents with the mean probability
-MIN_DOCUMENTS = 200  # of fewer, probabilities say nothing
+PREDICTED = 30  # labels of a document: further ones have a probability of about 0
+# Stricter values find fewer errors, and report fewer labels that are right.
+UNLIKELY = 0.02  # greatest probability of a wrong label
+EXPECTED = 0.6  # least expected probability of a wrong label
+LIKELY = 0.9  # least probability of a missing label
+SHRINKAGE = 2.0  # documents that the mean probability counts for
+MIN_DOCUMENTS = 200  # models of fewer documents have no reliable probabilities
 PRESET = "fast"
 
 
 @dataclass(frozen=True)
 class Suspects:
-    """Labels of documents that are probably wrong, or missing, the surest first."""
+    """Labels of documents that are probably wrong or missing, the surest first."""
 
     documents: Longs
     labels: Longs
     probabilities: Doubles
-    of_documents: bool = False  # whether documents are counted, and not labels
+    of_documents: bool = False  # True if documents are counted, and not labels
 
 
 def find_label_errors(documents: Documents, names: Collection[str], seed: int, progress: Progress | None) -> Report:
-    """The findings of the checks with these names, of ``DEEP_CHECKS``."""
+    """Return the findings of these checks among ``DEEP_CHECKS``."""
     names = [name for name in names if name in DEEP_CHECKS]
     if not names:
         return Report([], [], {})
@@ -61,14 +63,14 @@ def find_label_errors(documents: Documents, names: Collection[str], seed: int, p
 
 
 def halves(first_same: Longs, seed: int) -> tuple[Longs, Longs]:
-    """Step 1: two halves of the documents."""
+    """Split the documents into two halves (step 1)."""
     groups, group_of = np.unique(first_same, return_inverse=True)
     half = np.random.default_rng(seed).permutation(len(groups)) % 2
     return np.flatnonzero(half[group_of] == 0), np.flatnonzero(half[group_of] == 1)
 
 
 def out_of_fold(documents: Documents, seed: int, progress: Progress | None) -> TopK:
-    """Step 2: the most probable labels of each training document."""
+    """Predict the most probable labels of each training document (step 2)."""
     train = documents.train
     first, second = halves(documents.first_same[: len(train)], seed)
     top = TopK.empty(len(train), min(PREDICTED, len(train.labels)))
@@ -83,7 +85,7 @@ def out_of_fold(documents: Documents, seed: int, progress: Progress | None) -> T
 
 
 def wrong_labels(documents: Documents, top: TopK) -> Suspects:
-    """Steps 3 and 4."""
+    """Find the labels that are probably wrong (steps 3 and 4)."""
     Y = documents.train.Y
     rows, labels = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr)), Y.indices.astype(np.int64)
     p = _probabilities(top, rows, labels)
@@ -98,7 +100,7 @@ def wrong_labels(documents: Documents, top: TopK) -> Suspects:
 
 
 def missing_labels(documents: Documents, top: TopK) -> Suspects:
-    """Step 5."""
+    """Find the labels that are probably missing (step 5)."""
     rows, ranks = np.nonzero((top.labels >= 0) & (top.scores >= LIKELY))
     labels, p = top.labels[rows, ranks].astype(np.int64), top.scores[rows, ranks].astype(np.float64)
     has = np.asarray(documents.train.Y[rows, labels]).ravel() > 0
@@ -108,7 +110,7 @@ def missing_labels(documents: Documents, top: TopK) -> Suspects:
 
 
 def _probabilities(top: TopK, rows: Longs, labels: Longs) -> Doubles:
-    """The probability of each label of a document, 0 where it was not predicted."""
+    """Return the probability of each label of a document, 0 if it was not predicted."""
     p = np.zeros(len(rows))
     for rank in range(top.k):
         same = top.labels[rows, rank] == labels
@@ -120,7 +122,7 @@ SUSPECTS = {"probably_wrong_labels": wrong_labels, "probably_missing_labels": mi
 
 
 def _found(documents: Documents, suspects: Suspects) -> Found | None:
-    """The surest as examples: label, probability, text, and what the document has."""
+    """Return the surest as examples: label, probability, text, and the labels of the document."""
     n, total = len(suspects.documents), int(documents.train.Y.nnz)
     if suspects.of_documents:  # each once
         n, total = len(np.unique(suspects.documents)), len(documents.train)

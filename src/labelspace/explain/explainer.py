@@ -1,4 +1,4 @@
-"""From a model's evidence to explanations in the words of a text."""
+"""Turn the evidence of a model into explanations in the words of a text."""
 
 from collections.abc import Sequence
 from operator import itemgetter
@@ -15,9 +15,9 @@ from labelspace.models.evidence import Evidence, Voter
 from labelspace.training.losses import sigmoid
 from labelspace.types import LabelSpace
 
-MAX_NEIGHBORS = 3  # that an explanation shows
-SHARED_WORDS = 5  # with each
-MIN_SHARE = 1e-12  # of a word, to be listed
+MAX_NEIGHBORS = 3  # training documents that an explanation shows: more crowd out the words
+SHARED_WORDS = 5  # words that are listed with each of these documents
+MIN_SHARE = 1e-12  # of a listed word: smaller shares are rounding errors
 
 
 class Explainer:
@@ -37,7 +37,7 @@ class Explainer:
         self._spans: dict[str, ColumnSpans | None] = {}
 
     def explanation(self, label: int, evidence: Evidence) -> Explanation:
-        """The explanation of one label."""
+        """Return the explanation of one label."""
         score = evidence.score
         if score is None:
             score = float(sigmoid(np.array([evidence.log_odds]))[0])
@@ -70,7 +70,7 @@ class Explainer:
         )
 
     def _synonym(self, label: int) -> str | None:
-        """The first synonym that says more than the name."""
+        """Return the first synonym that is not a part of the name; None if there is none."""
         if self.labels.synonyms is None:
             return None
         name = self.labels.names[label].lower()
@@ -85,7 +85,7 @@ class Explainer:
         return list(map(WordShare, words, starts, stops, shares[listed].tolist()))
 
     def _find(self, view: str) -> ColumnSpans | None:
-        """Where the columns of a view come from in the text, found once for all labels."""
+        """Return the places of the columns of a view in the text, found once for all labels."""
         if view not in self._spans:
             made = self._features_of(view)
             found = None if made is None or self.text is None else made.occurrences(self.text)
@@ -117,7 +117,7 @@ class Explainer:
         return Neighbor(named, voter.similarity, voter.share, self._shared_words(voter), text)
 
     def _shared_words(self, voter: Voter) -> list[str]:
-        """The words of the text behind the columns that a voter shares with it."""
+        """Return the words of the text behind the columns that a voter shares with the text."""
         found = None if len(joined.parts(voter.view)) > 1 else self._find(voter.view)
         if found is None or self.text is None:
             return []
@@ -128,7 +128,7 @@ class Explainer:
 
 
 def _first(voters: Sequence[Voter]) -> list[Voter]:
-    """The voters that count most, each document once."""
+    """Return the voters that count most, each document once."""
     ranked = sorted(voters, key=lambda voter: abs(voter.share))
     by_row = {voter.row: voter for voter in ranked}  # the one that counts most is the last
     return sorted(by_row.values(), key=lambda voter: -abs(voter.share))[:MAX_NEIGHBORS]

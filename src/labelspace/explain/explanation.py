@@ -1,13 +1,13 @@
-"""What a user gets: why a text has a label, in the words of the text."""
+"""An explanation for users: why a text has a label, in the words of the text."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from labelspace.models.evidence import MemberShare
 
-MARKED_SHARE = 1 / 8  # of the words, at most: people mark about that many when asked for reasons
+MARKED_SHARE = 1 / 8  # of the words, at most: people mark about that many when they give reasons
 MIN_MARKED = 0.05  # of the largest share: less is not worth a mark
-MIN_LISTED = 0.02  # likewise, for a list of words
+MIN_LISTED = 0.02  # of the largest share, for a list of words
 DIGITS = 6  # of numbers as plain values
 
 
@@ -36,8 +36,8 @@ class Neighbor(NamedTuple):
     id: str
     similarity: float
     share: float
-    words: list[str]  # that it shares with the text, those that count most first
-    text: str | None  # where the model keeps texts
+    words: list[str]  # that it shares with the text, most important first
+    text: str | None  # None if the model keeps no texts
 
 
 class PathNode(NamedTuple):
@@ -50,7 +50,7 @@ class PathNode(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Some of the labels, and how many more there are.
+        """Return some of the labels, and the number of the others.
 
         >>> PathNode(["rye", "oat"], 30, 0.9, 1.0).name
         'rye, oat and 28 more'
@@ -70,15 +70,15 @@ class FeatureShare(NamedTuple):
 class Explanation:
     """Why a text has a label.
 
-    The shares are in units of log-odds. Those of all words (of all features, where there are no texts) and the
-    ``remainder`` add up to ``log_odds - baseline``; so do those of the members of an ensemble. ``baseline`` are the
-    log-odds of the label where nothing is read: of an empty document, or of what the label's frequency says.
+    Shares are in units of log-odds. The shares of all words (or of all features, if there are no texts) and the
+    ``remainder`` add up to ``log_odds - baseline``; so do the shares of the members of an ensemble. ``baseline`` is the
+    log-odds of the label for an empty document, or by the frequency of the label.
     """
 
     label: str
-    synonym: str | None  # the first one, where the label has some: what a code means
+    synonym: str | None  # the first one, if any: what a code means
     score: float
-    probability: float | None  # None where the method is not calibrated
+    probability: float | None  # None if the method is not calibrated
     log_odds: float
     baseline: float
     words: list[WordShare]  # in the order of the text; all of them that have a share
@@ -92,7 +92,7 @@ class Explanation:
 
     @property
     def total(self) -> float:
-        """What the shares add up to."""
+        """The sum of all shares."""
         return self.log_odds - self.baseline
 
     @property
@@ -102,11 +102,11 @@ class Explanation:
 
     @property
     def ranked_members(self) -> list[MemberShare]:
-        """The members, that with the largest share first."""
+        """The members by falling share."""
         return sorted(self.members, key=lambda member: -abs(member.share))
 
     def marked(self) -> list[WordShare]:
-        """The words to show: those with the largest shares, at most an eighth of all, in the order of the text."""
+        """Return the words to show, in the order of the text: the largest shares, at most an eighth of all words."""
         n = max(1, int(MARKED_SHARE * self.n_words))
         largest = sorted(self.words, key=lambda word: -abs(word.share))[:n]
         return sorted(
@@ -115,7 +115,7 @@ class Explanation:
         )
 
     def for_and_against(self, n: int = 5) -> tuple[list[WordShare], list[WordShare]]:
-        """The n words that speak most for the label, and the n that speak most against it; equal words once."""
+        """Return the n words that speak most for the label, and the n most against it; equal words are merged."""
         merged: dict[str, WordShare] = {}
         for word in self.words:
             key = word.text.lower()
@@ -127,7 +127,7 @@ class Explanation:
         return speak_for, [word for word in ranked[::-1][:n] if word.share < -least]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, for JSON."""
+        """Return the explanation as plain values, for JSON."""
         values = asdict(self)
         for name in ("words", "features", "phrases", "neighbors", "path", "members"):
             values[name] = [_rounded(entry._asdict()) for entry in getattr(self, name)]

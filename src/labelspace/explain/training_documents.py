@@ -1,4 +1,4 @@
-"""The training documents by name, for explanations that show which of them voted; their texts where they are kept."""
+"""The ids, and if kept the texts, of training documents, for explanations that show which documents voted."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -13,7 +13,7 @@ from labelspace.types import Dataset, Ints, Longs
 
 
 class TrainingDocuments(Stateful):
-    """Ids, and texts where they are kept; a document without an id has the number of its row, from 1.
+    """Ids of documents, and their texts if kept; a document without an id has the number of its row, from 1.
 
     >>> documents = TrainingDocuments.of_texts(["bake bread", "grill fish"], ids=["q-7", "q-8"])
     >>> documents[1]
@@ -30,7 +30,7 @@ class TrainingDocuments(Stateful):
 
     @classmethod
     def of(cls, documents: Dataset, rows: Longs | None, keep_texts: bool) -> Self:
-        """Those of some rows of the training documents; None takes all."""
+        """Return the ids and texts of some rows of the training documents; None takes all rows."""
         rows = np.arange(len(documents)) if rows is None else rows
         ids = None if documents.ids is None else [documents.ids[i] for i in rows.tolist()]
         texts = None if documents.texts is None or not keep_texts else [documents.texts[i] for i in rows.tolist()]
@@ -38,7 +38,7 @@ class TrainingDocuments(Stateful):
 
     @classmethod
     def of_texts(cls, texts: Sequence[str], ids: Sequence[str] | None = None) -> Self:
-        """Those of some texts."""
+        """Return the documents of some texts."""
         return cls._of(np.arange(len(texts)), ids, texts)
 
     @classmethod
@@ -50,7 +50,7 @@ class TrainingDocuments(Stateful):
         return made
 
     def check_state(self) -> None:
-        """Of each document, or of none."""
+        """Check that all documents have ids, or none, and likewise for texts."""
         for starts in (self.id_starts_, self.text_starts_):
             must(len(starts) - 1 in (0, len(self.rows_)), "ids and texts of all documents, or of none")
 
@@ -58,7 +58,7 @@ class TrainingDocuments(Stateful):
         return len(self.rows_)
 
     def __getitem__(self, at: int) -> tuple[str, str | None]:
-        """The id of a document, and its text where it is kept."""
+        """Return the id of a document, and its text if kept."""
         if not 0 <= at < len(self):
             raise ModelError(
                 f"a saved model must have an id for each training document, but has {len(self)} and needs that of "

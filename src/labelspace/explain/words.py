@@ -1,8 +1,9 @@
-"""From shares of columns to shares of words.
+"""Turn shares of columns into shares of words.
 
-1. A column's share is that of its occurrences in the text, equally.
-2. An occurrence (a word, two words, four characters) shares with its letters, all alike; spaces and signs get none.
-3. A word has what its letters have.
+1. A column's share is divided equally among its occurrences in the text.
+2. The share of an occurrence (a word, two words, four characters) is divided equally among its letters; spaces and
+   signs get none.
+3. The share of a word is the sum over its letters.
 """
 
 from collections.abc import Iterable
@@ -26,7 +27,7 @@ class TextWords(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> "TextWords":
-        """Find them; in scripts without spaces between words, each letter is one.
+        """Find the words of a text; in scripts without spaces between words, each letter is a word.
 
         >>> TextWords.of("A bun.").starts.tolist(), TextWords.of("a日本").starts.tolist()
         ([0, 2], [0, 1, 2])
@@ -39,7 +40,7 @@ class TextWords(NamedTuple):
         return cls(starts, stops, np.concatenate([[0], np.cumsum(here[:-1] > 0)]))
 
     def touched(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The words that have some of these characters.
+        """Return the words that have some of these characters.
 
         >>> TextWords.of("rye bread dough").touched(2, 5)
         [(0, 3), (4, 9)]
@@ -48,7 +49,7 @@ class TextWords(NamedTuple):
         return list(zip(self.starts[some].tolist(), self.stops[some].tolist(), strict=True))
 
     def shares(self, parts: Iterable[tuple["ColumnSpans", ColumnShares]], phrases: Iterable[PhraseShare]) -> Doubles:
-        """The share of each word (steps 1 to 3), of all views and phrases together."""
+        """Return the share of each word (steps 1 to 3), summed over all views and phrases."""
         density = np.zeros(len(self.letters))  # by letter: what begins here, less what ends here
         for found, columns in parts:
             self._add(density, found.starts, found.stops, found.shares(columns))
@@ -68,7 +69,7 @@ class TextWords(NamedTuple):
 
 
 class ColumnSpans(NamedTuple):
-    """Where the columns of a view come from in a text, counted once for all labels."""
+    """The places of the columns of a view in a text, counted once for all labels."""
 
     columns: Ints  # different ones, in order
     counts: Longs  # occurrences of each
@@ -83,7 +84,7 @@ class ColumnSpans(NamedTuple):
         return cls(columns, counts, column, found.starts, found.stops)
 
     def shares(self, columns: ColumnShares) -> Doubles:
-        """The share of each occurrence (step 1).
+        """Return the share of each occurrence (step 1).
 
         >>> spans = ColumnSpans.of(Occurrences(np.array([3, 1, 3]), np.arange(3), np.arange(3)))
         >>> spans.shares(ColumnShares(np.array([1, 3]), np.array([5.0, 2.0]))).tolist()
@@ -97,7 +98,7 @@ class ColumnSpans(NamedTuple):
         return np.asarray((totals / self.counts)[self.column])
 
     def first(self, column: int) -> tuple[int, int] | None:
-        """The characters of a column where it occurs first; None where it does not."""
+        """Return the characters of the first occurrence of a column; None if it does not occur."""
         at = np.flatnonzero(self.column == np.searchsorted(self.columns, column))
         if not len(at) or self.columns[self.column[at[0]]] != column:
             return None

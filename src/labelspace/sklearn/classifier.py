@@ -20,15 +20,20 @@ from labelspace.models.base import Model
 from labelspace.models.capabilities import Calibrated
 from labelspace.models.registry import DEFAULT, METHODS, method
 from labelspace.sklearn import label_scores
-from labelspace.sklearn.f1_threshold import learn_f1_threshold, ranked
-from labelspace.sklearn.nested_parameters import NestedParameters
-from labelspace.sklearn.settings import check_for_classes, check_settings, new_model, seed_of
+from labelspace.sklearn.label_scores import learn_f1_threshold, ranked
+from labelspace.sklearn.parameters import (
+    NestedParameters,
+    check_for_classes,
+    check_settings,
+    limited_threads,
+    new_model,
+    seed_of,
+)
 from labelspace.sklearn.targets import Targets, are_names
-from labelspace.sklearn.thread_limit import limited_threads
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, Doubles, TopK
 
-BASELINES = ("popular", "random")  # methods that are there to be compared with
+BASELINES = ("popular", "random")  # methods to compare others with
 RANKED = 100  # labels of each document that have a score; there are at least k
 
 
@@ -37,7 +42,7 @@ def _method_class(given: object) -> type:
 
 
 def _has_probabilities(classifier: TaggerClassifier) -> bool:
-    """Whether the method is calibrated; scikit-learn asks before there is a fit."""
+    """Return True for a calibrated method; scikit-learn also asks before the fit."""
     if not issubclass(_method_class(classifier.method), Calibrated):
         raise AttributeError(
             f"predict_proba needs a method that is calibrated, but {classifier.method!r} is not; "
@@ -105,7 +110,7 @@ class TaggerClassifier(ClassifierMixin, NestedParameters):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: ANN401 - whatever scikit-learn takes
-        """Learn from documents and their labels; what was learned before is forgotten."""
+        """Learn from documents and their labels; forget what was learned before."""
         check_settings(self)
         inputs = self._checked(X, reset=True)
         targets, Y = Targets.read(y)
@@ -133,7 +138,7 @@ class TaggerClassifier(ClassifierMixin, NestedParameters):  # type: ignore[misc]
         return learn_f1_threshold(self._new_tagger(seed), documents, k, self.validation_fraction, seed or 0)
 
     def _checked(self, X: Any, reset: bool) -> dict[str, Any]:  # noqa: ANN401 - whatever scikit-learn takes
-        """The documents as a Dataset has them."""
+        """Return the documents as the texts or X of a Dataset."""
         if _are_texts(X):
             if reset:
                 self.__dict__.pop("n_features_in_", None)
@@ -158,9 +163,9 @@ class TaggerClassifier(ClassifierMixin, NestedParameters):  # type: ignore[misc]
         return {"X": sp.csr_matrix(checked)}
 
     def predict_topk(self, X: Any, k: int = 5) -> TopK:  # noqa: ANN401 - whatever scikit-learn takes
-        """The k best labels of each document, as columns of ``classes_``, best first, padded with -1 / -inf.
+        """Return the k best labels of each document as columns of ``classes_``, best first, padded with -1 / -inf.
 
-        Scores are probabilities where the method is calibrated.
+        Scores are probabilities if the method is calibrated.
         """
         check_is_fitted(self)
         inputs = self._checked(X, reset=False)
@@ -168,7 +173,7 @@ class TaggerClassifier(ClassifierMixin, NestedParameters):  # type: ignore[misc]
             return ranked(self.tagger_, next(iter(inputs.values())), k)
 
     def predict(self, X: Any) -> Any:  # noqa: ANN401 - as y was
-        """The labels in the form that y had: a 0/1 matrix, an array of lists of names (best first), or classes."""
+        """Return labels in the form of the training y: a 0/1 matrix, lists of names (best first), or classes."""
         check_is_fitted(self)
         if self._targets.kind == "classes":
             return self.classes_[label_scores.best_class(self.predict_topk(X, RANKED), self._shares)]
@@ -183,9 +188,9 @@ class TaggerClassifier(ClassifierMixin, NestedParameters):  # type: ignore[misc]
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Any) -> Any:  # noqa: ANN401 - whatever scikit-learn takes
-        """The probability of each label (n, n_labels); that of labels below the 100 best (or k, if more) is 0.
+        """Return the probability of each label (n, n_labels); labels below the 100 best (or k, if more) have 0.
 
-        Where every document has one class, those of a document add up to 1.
+        If every document has one class, the probabilities of a document add up to 1.
         """
         top = self._ranked(X)
         if self._targets.kind == "classes":
@@ -195,10 +200,10 @@ class TaggerClassifier(ClassifierMixin, NestedParameters):  # type: ignore[misc]
         return label_scores.dense_scores(top, len(self.classes_))
 
     def decision_function(self, X: Any) -> Any:  # noqa: ANN401 - whatever scikit-learn takes
-        """The score of each label (n, n_labels) less the threshold: labels from 0 on are predicted, the k best of them.
+        """Return scores less the threshold (n, n_labels): the k best labels among those from 0 on are predicted.
 
         Labels below the 100 best (or k, if more) have the lowest score; in a csr matrix they are not stored. Of two
-        classes it is that of the second less that of the first (n,).
+        classes it is the score of the second less the score of the first (n,).
         """
         top = self._ranked(X)
         if self._targets.kind == "classes":
@@ -216,11 +221,11 @@ class TaggerClassifier(ClassifierMixin, NestedParameters):  # type: ignore[misc]
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:  # noqa: ANN401
-        """The share of the documents whose labels are exactly right, as for every classifier of scikit-learn."""
+        """Return the share of documents whose labels are exactly right, as for every classifier of scikit-learn."""
         predicted = self.predict(X)
         if are_names(y) != (self._targets.kind == "names"):
             raise DataError(
-                "y must be as in training, but one of the two has lists of names and the other has not; give the same"
+                "y must be as in training, but only one of the two has lists of names; give y as in training"
             )
         if self._targets.kind != "names":
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
@@ -242,7 +247,7 @@ class TaggerClassifier(ClassifierMixin, NestedParameters):  # type: ignore[misc]
 
 
 def _are_texts(X: Any) -> bool:  # noqa: ANN401 - whatever scikit-learn takes
-    """Whether X is a list, an array or a column with texts."""
+    """Return whether X is a list, an array or a column with texts."""
     if isinstance(X, np.ndarray):
         return X.ndim == 1 and (X.dtype.kind in "UT" or (X.dtype.kind == "O" and any(isinstance(x, str) for x in X)))
     if is_column(X):

@@ -1,8 +1,8 @@
 """The field's metrics as scorers: ``scoring=ndcg_at(5)`` in ``cross_validate``, ``GridSearchCV`` and others.
 
-They ask for ``predict_topk`` where the estimator has it, else for ``predict_proba``, else for ``decision_function``. Of
-a csr matrix the stored values are ranked, and nothing else. Values are those of ``labelspace.metrics``: fractions, over
-the documents that have labels.
+A scorer calls ``predict_topk`` if the estimator has it, else ``predict_proba``, else ``decision_function``. Only the
+stored values of a csr matrix are ranked. Values are those of ``labelspace.metrics``: fractions, over the documents that
+have labels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RESPONSES = ("predict_proba", "decision_function")
 
 @dataclass(frozen=True)
 class Propensities:
-    """What the weights of labels are computed from: those of the training documents.
+    """The counts of labels in the training documents, from which the weights of labels are computed.
 
     >>> Propensities.of([["baking"], ["baking", "dough"]] * 9).weights(np.array(["dough", "baking"])).round(2).tolist()
     [1.86, 1.61]
@@ -48,14 +48,14 @@ class Propensities:
         return Propensities(None if targets.kind == "matrix" else targets.classes, counts, Y.shape[0], A, B)
 
     def weights(self, columns: npt.NDArray[Any]) -> Doubles:
-        """The weight of each column of true labels: a class or a name, or the number of a column of a matrix."""
+        """Return the weight of each column of true labels, given by class, name or number of a column."""
         counts = self.counts
         if self.classes is not None:
             known = dict(zip(self.classes.tolist(), self.counts.tolist(), strict=True))
             counts = np.array([known.get(column, 0) for column in columns.tolist()], np.int64)
         if columns.dtype.kind not in "iu" if self.classes is None else not counts.any():
             raise DataError(
-                "y_train must name the labels as y does, but one has columns or labels that the other has not; "
+                "y_train must name the labels as y does, but one lacks columns or labels of the other; "
                 "give the y that the estimator is fitted on"
             )
         return metrics.inverse_propensity(counts, self.n_documents, self.A, self.B, len(columns))
@@ -78,7 +78,7 @@ class RankingScorer:
     propensities: Propensities | None = field(default=None, repr=False)  # for metrics that weigh labels
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:  # noqa: ANN401 - as scikit-learn calls it
-        """The metric on these documents."""
+        """Return the metric on these documents."""
         true = TrueLabels.read(y, np.asarray(estimator.classes_))
         if hasattr(estimator, "predict_topk"):
             return self._value(true, estimator.predict_topk(X, self.k))
@@ -91,7 +91,7 @@ class RankingScorer:
         return self._value(true, self._topk(getattr(estimator, response)(X)))
 
     def metric(self, y_true: Any, y_score: Any) -> float:  # noqa: ANN401 - whatever scikit-learn takes
-        """The metric of scores (n, n_labels), sparse or dense, and a 0/1 matrix of true labels.
+        """Return the metric of scores (n, n_labels), sparse or dense, and a 0/1 matrix of true labels.
 
         As in ``make_scorer(ndcg_at(5).metric, response_method="predict_proba")``.
 
@@ -110,35 +110,35 @@ class RankingScorer:
 
 
 def precision_at(k: int) -> RankingScorer:
-    """P@k."""
+    """Return a scorer of P@k."""
     return RankingScorer(f"P@{k}", metrics.precision_at_k, checked_k(k))
 
 
 def ndcg_at(k: int) -> RankingScorer:
-    """nDCG@k."""
+    """Return a scorer of nDCG@k."""
     return RankingScorer(f"nDCG@{k}", metrics.ndcg_at_k, checked_k(k))
 
 
 def recall_at(k: int) -> RankingScorer:
-    """R@k."""
+    """Return a scorer of R@k."""
     return RankingScorer(f"R@{k}", metrics.recall_at_k, checked_k(k))
 
 
 def r_precision_at(k: int) -> RankingScorer:
-    """RP@k."""
+    """Return a scorer of RP@k."""
     return RankingScorer(f"RP@{k}", metrics.r_precision_at_k, checked_k(k))
 
 
 def coverage_at(k: int) -> RankingScorer:
-    """coverage@k."""
+    """Return a scorer of coverage@k."""
     return RankingScorer(f"coverage@{k}", metrics.coverage_at_k, checked_k(k))
 
 
 def psp_at(k: int, y_train: Any, A: float = DEFAULT_A, B: float = DEFAULT_B) -> RankingScorer:  # noqa: ANN401
-    """PSP@k, with the propensities of the labels in ``y_train``, which is as y for ``fit``."""
+    """Return a scorer of PSP@k, with propensities of the labels in ``y_train``, which is as y for ``fit``."""
     return RankingScorer(f"PSP@{k}", metrics.psp_at_k, checked_k(k), Propensities.of(y_train, A, B))
 
 
 def psndcg_at(k: int, y_train: Any, A: float = DEFAULT_A, B: float = DEFAULT_B) -> RankingScorer:  # noqa: ANN401
-    """PSnDCG@k, with propensities as for PSP@k."""
+    """Return a scorer of PSnDCG@k, with propensities as for PSP@k."""
     return RankingScorer(f"PSnDCG@{k}", metrics.psndcg_at_k, checked_k(k), Propensities.of(y_train, A, B))

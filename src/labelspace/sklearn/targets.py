@@ -1,4 +1,4 @@
-"""What ``y`` may be: one class per document, a 0/1 matrix of labels, or lists of label names."""
+"""Read ``y``: one class per document, a 0/1 matrix of labels, or lists of label names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Kind = Literal["classes", "matrix", "names"]
 
 @dataclass(frozen=True)
 class Targets:
-    """What ``y`` was in training, and so what ``predict`` returns.
+    """The form of ``y`` in training, which ``predict`` returns too.
 
     >>> targets, Y = Targets.read([["baking"], ["baking", "dough"], []])
     >>> targets.kind, targets.classes.tolist(), Y.toarray().tolist()
@@ -38,7 +38,7 @@ class Targets:
 
     @staticmethod
     def read(y: Any) -> tuple[Targets, Csr]:  # noqa: ANN401 - whatever the caller gave
-        """What y is, and y as a 0/1 matrix (n, n_labels)."""
+        """Return the form of y, and y as a 0/1 matrix (n, n_labels)."""
         if y is None:
             raise DataError("TaggerClassifier requires y to be passed, but the target y is None; give the labels")
         if are_names(y):
@@ -54,7 +54,7 @@ class Targets:
 
 
 def are_names(y: Any) -> bool:  # noqa: ANN401 - whatever the caller gave
-    """Whether y has a list of names for each document; a list without any counts as one.
+    """Return whether y has a list of names for each document; an empty list counts as one.
 
     >>> are_names([[], ["dough"]]), are_names([[0, 1], [1, 0]]), are_names(["dough", "baking"])
     (True, False, False)
@@ -70,7 +70,7 @@ def are_names(y: Any) -> bool:  # noqa: ANN401 - whatever the caller gave
 
 @dataclass(frozen=True)
 class TrueLabels:
-    """The labels of documents to be evaluated.
+    """The true labels of documents that are evaluated.
 
     >>> true = TrueLabels.read([["dough"], ["fish"]], np.array(["baking", "dough"]))
     >>> true.Y.toarray().tolist(), true.columns.tolist()
@@ -78,11 +78,11 @@ class TrueLabels:
     """
 
     Y: Csr  # (n, n_columns), 0/1
-    columns: npt.NDArray[Any]  # what each column stands for: the classes, and names beyond them
+    columns: npt.NDArray[Any]  # the label of each column: the classes, and further names
 
     @staticmethod
     def read(y: Any, classes: npt.NDArray[Any]) -> TrueLabels:  # noqa: ANN401 - whatever the caller gave
-        """The labels y of documents under the classes of an estimator."""
+        """Return the labels y of documents under the classes of an estimator."""
         if not are_names(y):
             if sp.issparse(y) or type_of_target(y, input_name="y") == "multilabel-indicator":
                 Y = check_labels(y if sp.issparse(y) else np.asarray(y))

@@ -1,4 +1,4 @@
-"""Which labels an answer has: the best of those that are allowed, those that are sure enough, and their ancestors."""
+"""Choose the labels of an answer: the best allowed ones, the sure ones among these, and their ancestors."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,8 +22,8 @@ Tags = list[tuple[str, float]]
 EMPTY = "is empty"
 UNKNOWN = "has no word that the model knows"
 PLURAL = {EMPTY: "are empty", UNKNOWN: "have no word that the model knows"}
-SURE_K = 16  # at least so many labels are ranked before those that are unsure give way to their ancestors
-CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are included and the list is cut at k
+SURE_K = 16  # labels that are ranked at least, before unsure labels give way to their ancestors
+CONSISTENT_K = 50  # labels that are ranked at least, before ancestors are included and the list is cut at k
 
 
 class LeftOut(NamedTuple):
@@ -92,13 +92,13 @@ class Answers(NamedTuple):
 
 
 class Selections:
-    """The labels that options allow; those of the last options are kept."""
+    """Selects the labels that options allow; keeps the last selection."""
 
     def __init__(self) -> None:
         self._last: tuple[list[list[str | Path]], Selection] | None = None
 
     def get(self, labels: LabelSpace, options: SelectOptions) -> Selection | None:
-        """The labels that options allow; None where they say nothing of it."""
+        """Return the labels that options allow; None if they allow all labels."""
         given = [listed(options.get("include")), listed(options.get("exclude")), listed(options.get("under"))]
         if not any(given):
             return None
@@ -115,7 +115,7 @@ class LabelChoice(NamedTuple):
 
     model: Model
     labels: LabelSpace
-    columns: Columns | None  # of the table that it learned from
+    columns: Columns | None  # of the table that the model learned from
 
     def answers(
         self, views: Inputs, k: int, calibrated: bool, options: TagOptions, selection: Selection | None
@@ -160,7 +160,7 @@ class LabelChoice(NamedTuple):
             self.hierarchy()
 
     def keep_rule(self, options: TagOptions) -> KeepRule | None:
-        """Which labels are sure enough; None for all."""
+        """Return the rule that keeps labels which are sure enough; None keeps all labels."""
         probability, precision = options.get("min_probability"), options.get("precision")
         if probability is not None and precision is not None:
             raise ParameterError(
@@ -180,19 +180,19 @@ class LabelChoice(NamedTuple):
         return KeepRule(probability)
 
     def probabilities(self, top: TopK, options: TagOptions) -> TopK | None:
-        """Answers to these options with probabilities for scores; None where the method is not calibrated."""
+        """Return answers to these options with probabilities as scores; None if the method is not calibrated."""
         if not isinstance(self.model, Calibrated):
             return None
         return top if self.keep_rule(options) is not None else self.model.to_probabilities(top)
 
     def precision_threshold(self, precision: float, consistent: bool = False) -> PrecisionThreshold:
-        """What ``precision`` keeps: the threshold, inf where none reaches it, and the coverage to expect."""
+        """Return the threshold that reaches a precision, inf if none does, and the coverage to expect."""
         if not 0 < precision < 1:
             raise ParameterError(f"a precision must lie between 0 and 1, but is {precision}; give such a number")
         return self.precision_thresholds(consistent).at(precision)
 
     def precision_thresholds(self, consistent: bool = False) -> PrecisionThresholds:
-        """The thresholds that were learned in training, of answers with all ancestors where ``consistent``."""
+        """Return the thresholds that were learned in training, with ``consistent`` for answers with all ancestors."""
         method = require(self.model, LearnsPrecision)
         if consistent:
             self.hierarchy()
@@ -205,7 +205,7 @@ class LabelChoice(NamedTuple):
         return thresholds
 
     def hierarchy(self) -> Hierarchy:
-        """That of the labels, which must have one."""
+        """Return the hierarchy of the labels; raise ParameterError if there is none."""
         if self.labels.hierarchy is None:
             remedy = "put a hierarchy.tsv into the data folder, or name labels as paths ('a > b')"
             if self.columns is not None:

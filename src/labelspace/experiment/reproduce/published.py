@@ -1,7 +1,7 @@
 """Published results: the tables of papers, as printed, with the method that makes each row and the known slips.
 
-They are data (``published.json``): a table has columns (a metric on a split) and rows; a row has the parameters of our
-method and, for each data set, one printed value per column. Every value can be named by paper, table, row and column.
+The tables are data (``published.json``): a table has columns (a metric on a split) and rows; a row has the parameters
+of our method and, for each data set, one printed value per column. Paper, table, row and column identify each value.
 """
 
 import json
@@ -25,11 +25,11 @@ class Column:
 
     metric: str
     split: str = "test"
-    title: str | None = None  # as printed, where it is not the metric
+    title: str | None = None  # as printed, if it differs from the metric
 
     @property
     def key(self) -> str:
-        """What the column is called in results.
+        """The name of the column in results.
 
         >>> Column("P@1").key, Column("P@1", "train").key
         ('P@1', 'P@1 train')
@@ -39,7 +39,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Slip:
-    """A printed value that is wrong or in doubt, and the right one where it is known."""
+    """A printed value that is wrong or in doubt, and the right value if it is known."""
 
     row: str
     dataset: str
@@ -54,7 +54,7 @@ class Row:
     """A row of a table: its printed label, and the method and parameters that make it here."""
 
     label: str
-    method: str | None  # None where labelspace does not have it
+    method: str | None  # None if labelspace does not have it
     published: Mapping[str, Sequence[str | None]]  # by data set, a value per column
     preset: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -76,11 +76,11 @@ class PublishedTable:
     slips: tuple[Slip, ...] = ()
     note: str | None = None
     propensity_from: str = "train"
-    sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what the paper says of its data sets
+    sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of data sets, as printed
 
     @classmethod
     def from_json(cls, name: str, table: Mapping[str, Any], papers: Mapping[str, Any], sets: Mapping[str, Any]) -> Self:
-        """The table of an entry of ``published.json``."""
+        """Return the table of an entry of ``published.json``."""
         parts = {
             "paper": papers[table["paper"]],
             "columns": tuple(Column(**column) for column in table["columns"]),
@@ -102,7 +102,7 @@ class PublishedTable:
         return list(dict.fromkeys(dataset for row in self.rows for dataset in row.published))
 
     def value(self, row: Row, column: Column, dataset: str) -> dict[str, Any]:
-        """The printed value, the number it means (percent, or megabytes) after correction, and what is wrong with it.
+        """Return a printed value, its number (percent, or megabytes) after correction, and the slip, if any.
 
         >>> table = published_table("glas-table4")
         >>> value = table.value(table.rows[1], table.columns[1], "EURLex-4K")
@@ -130,14 +130,14 @@ def _read() -> dict[str, Any]:
 
 @cache
 def published_tables() -> dict[str, PublishedTable]:
-    """All tables, by name."""
+    """Return all tables by name."""
     entries = _read()
     made = PublishedTable.from_json
     return {name: made(name, t, entries["papers"], entries["datasets"]) for name, t in entries["tables"].items()}
 
 
 def published_table(name: str) -> PublishedTable:
-    """A table by name."""
+    """Return a table by name; raise ParameterError if there is none."""
     tables = published_tables()
     if name not in tables:
         close = get_close_matches(name, tables, n=1)
@@ -147,7 +147,7 @@ def published_table(name: str) -> PublishedTable:
 
 
 def published_dataset(table: PublishedTable, name: str) -> str | None:
-    """The data set of a table that has this name, or an alias, but for case and punctuation; None if there is none.
+    """Return the data set of a table by its name or alias, without regard to case and punctuation; None if unknown.
 
     >>> published_dataset(published_table("hyp-table5"), "wiki10")
     'Wiki10-31K'
@@ -157,7 +157,7 @@ def published_dataset(table: PublishedTable, name: str) -> str | None:
 
 
 def propensity_preset(dataset: str | None) -> str:
-    """The constants of the propensities of a data set."""
+    """Return the name of the propensity constants of a data set."""
     return str(_read()["datasets"].get(dataset, {}).get("propensity", "default"))
 
 

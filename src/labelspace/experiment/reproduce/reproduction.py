@@ -1,12 +1,12 @@
-"""Reproduce: the rows of a published table on given data, ours beside the printed values.
+"""Reproduce the rows of a published table on given data, and compare our figures with the printed ones.
 
-1. Plan: check the method, the preset and the parameters of every row before any data are read. A row that cannot be run
-   is skipped, with the reason.
+1. Check the method, the preset and the parameters of every row before any data are read. A row that cannot be run is
+   skipped, with the reason.
 2. For each row and seed, fit on the training documents and measure the table's columns. Rows with equal parameters are
    one run, and so are the seeds of a method that draws nothing at random.
-3. Write ``results.json`` after each run. A run is known by its data, parameters, seed and the version of labelspace:
-   what is in the file is not run again.
-4. Mean and standard deviation over the seeds, and the difference to the printed value, or to the corrected one.
+3. Write ``results.json`` after each run. A run is identified by its data, parameters, seed and the version of
+   labelspace; a run in the file is not run again.
+4. Compute means and standard deviations over the seeds, and the differences to the printed or corrected values.
 """
 
 import json
@@ -40,7 +40,7 @@ NOT_HERE = "not here yet"
 
 @dataclass(frozen=True)
 class PlannedRow:
-    """A row with what trains it, or the reason why nothing does."""
+    """A row with its recipe, or the reason why it cannot be run."""
 
     row: Row
     recipe: Recipe | None
@@ -49,7 +49,7 @@ class PlannedRow:
 
     @property
     def runs(self) -> bool:
-        """Whether the row is to be run."""
+        """True if the row is to be run."""
         return self.selected and self.recipe is not None
 
 
@@ -59,17 +59,17 @@ def plan(
     pattern: str | None = None,
     given: Mapping[str, Recipe] | None = None,
 ) -> list[PlannedRow]:
-    """What to run for each row of a table; an error where no row is left.
+    """Plan the run of each row of a table; raise ParameterError if no row is left.
 
-    ``pattern`` selects rows by their labels: a part of it, or with wildcards. ``given`` are recipes by method whose
-    settings take precedence over presets; a row with another value of its own is skipped.
+    ``pattern`` selects rows by a part of their labels, or with wildcards. ``given`` has recipes by method, whose
+    settings override presets; a row with a different value of its own is skipped.
     """
     if dataset is not None and dataset not in table.datasets:
         listed = ", ".join(table.datasets)
         rule = f"{table.name} must have values for the data set, but has none for {dataset!r}"
         raise ParameterError(f"{rule}; choose one of: {listed}")
     for recipe in (given or {}).values():
-        recipe.check()  # what a user mistypes is an error, not a row to skip
+        recipe.check()  # a mistake of the user is an error, not a row to skip
     planned = [_plan_row(row, dataset, pattern, given or {}) for row in table.rows]
     if not any(row.selected for row in planned):
         rows = "; ".join(row.label for row in table.rows)
@@ -87,7 +87,7 @@ def _plan_row(row: Row, dataset: str | None, pattern: str | None, given: Mapping
     if row.method not in METHODS:
         return PlannedRow(row, None, f"there is no method {row.method!r} in this version", selected)
     base = given.get(row.method, Recipe(row.method))
-    for key, own in row.params.items():  # with another value it would be another row
+    for key, own in row.params.items():  # a different value would make a different row
         if base.params.get(key, own) != own:
             return PlannedRow(row, None, f"{key} is {own} in this row, but {base.params[key]} is given", selected)
     params = {**row.by_dataset.get(dataset or "", {}), **base.params, **row.params}
@@ -96,7 +96,7 @@ def _plan_row(row: Row, dataset: str | None, pattern: str | None, given: Mapping
         if row.preset is not None and row.preset not in method(row.method).presets:
             raise ParameterError(f"{row.method} has no preset {row.preset!r} in this version")
         recipe.check()
-    except LabelspaceError as error:  # also of a package that is not installed
+    except LabelspaceError as error:  # such as a package that is not installed
         return PlannedRow(row, None, str(error), selected)
     return PlannedRow(row, recipe, "", selected)
 
@@ -108,7 +108,7 @@ def _matches(label: str, pattern: str) -> bool:
 
 @dataclass(frozen=True)
 class Run:
-    """One training of a table: a recipe with a seed, and what identifies it."""
+    """One training of a table: a recipe with a seed, and the key that identifies it."""
 
     recipe: Recipe
     key: str
@@ -127,8 +127,8 @@ class Reproduction:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of everything that is read: the files of all splits with their label files, and how they are read."""
-        options = replace(self.source.options, fields=None)  # those follow from the rest
+        """A hash of all that is read: the files of all splits with their label files, and the options of reading."""
+        options = replace(self.source.options, fields=None)  # fields follow from the rest
         digest = blake2b(repr(options).encode(), digest_size=16)
         for path in (self.source.train_path, self.source.dev_path, self.source.test_path):
             for file in [] if path is None else files_of(path):
@@ -139,7 +139,7 @@ class Reproduction:
         return digest.hexdigest()
 
     def runs(self, row: PlannedRow) -> list[Run]:
-        """The runs of a row: one per seed, or one where the seed changes nothing."""
+        """Return the runs of a row: one per seed, or one if the seed changes nothing."""
         if row.recipe is None:
             return []
         drawn = "random_state" in method(row.recipe.method).params and "random_state" not in row.recipe.params
@@ -163,9 +163,9 @@ class Reproduction:
         return self.table.propensity_from, propensity_preset(self.dataset)
 
     def run(self, progress: Progress | None = None, executor: Executor | None = None) -> dict[str, Any]:
-        """Run what is not in ``results.json`` yet, here or on a cluster.
+        """Run all that is not in ``results.json`` yet, here or on a cluster.
 
-        A row that fails on the data is reported, and the others go on.
+        A row that fails on the data is reported, and the others continue.
         """
         done, errors = self.read_runs(), dict[str, str]()
         wanted = {run.key: run.recipe for row in self.rows if row.runs for run in self.runs(row)}
@@ -196,7 +196,7 @@ class Reproduction:
             path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def read_runs(self) -> dict[str, Any]:
-        """The runs of ``results.json``, by key; an error where the file has something else."""
+        """Read the runs of ``results.json`` by key; raise ParameterError if the file holds something else."""
         path = self.out / RESULTS
         if not path.exists():
             return {}
@@ -212,7 +212,7 @@ class Reproduction:
         return dict(runs)
 
     def results(self, done: Mapping[str, Any], errors: Mapping[str, str]) -> dict[str, Any]:
-        """The table: ours, published and the difference for each row and column."""
+        """Return the table: our value, the published one and the difference for each row and column."""
         rows = [self._result(row, done, errors) for row in self.rows]
         used = [done[run.key] for row in self.rows for run in self.runs(row) if run.key in done]
         sizes = {key: used[0][key] for key in ("n_train", "n_test", "n_labels")} if used else {}
@@ -269,7 +269,7 @@ class Reproduction:
 
 
 def is_run(run: object) -> bool:
-    """Whether a value of ``results.json`` is a run."""
+    """Return whether a value of ``results.json`` is a run."""
     if not isinstance(run, dict) or not isinstance(run.get("figures"), dict):
         return False
     counted = [run.get(key) for key in ("train_cpu_seconds", "n_train", "n_test", "n_labels")]

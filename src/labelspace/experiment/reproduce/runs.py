@@ -1,4 +1,4 @@
-"""The runs of a table: train a recipe, and measure the columns; here or on a cluster."""
+"""Train recipes and measure the columns of a table, here or on a cluster."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,18 +18,18 @@ from labelspace.models.fit_context import Executor
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, Progress, no_progress
 
-DIGITS = 4  # after the point, as in ``evaluate``
+DIGITS = 4  # after the decimal point, as in ``evaluate``
 SIZE = "model_mb"  # the metric that needs a saved model
 
 
 class Documents:
-    """The documents of a source, each split read once and when it is needed: test documents after the first fit."""
+    """The documents of a source; each split is read once, when it is needed: test documents after the first fit."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
 
     def __getstate__(self) -> dict[str, Any]:
-        """All splits, and no source: the files need not be where this goes."""
+        """Return all splits without the source: the machine that receives them need not have the files."""
         return {name: getattr(self, name) for name in ("_held_out", "test", "_dev")}
 
     @cached_property
@@ -55,16 +55,16 @@ class Documents:
         return self.source.dev(self.train.labels)
 
     def dev(self) -> Dataset | None:
-        """The validation documents."""
+        """Return the validation documents, if any."""
         return self._dev
 
     def split(self, name: str) -> Dataset:
-        """The training or the test documents."""
+        """Return the training or the test documents."""
         return self.train if name == "train" else self.test
 
 
 class Finished(NamedTuple):
-    """What came of a run: its figures, or the error."""
+    """The figures of a run, or its error."""
 
     run: dict[str, Any] | None
     error: str = ""
@@ -72,16 +72,16 @@ class Finished(NamedTuple):
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs recipes on the same documents; features of the same settings are made once for all of them."""
+    """Runs recipes on the same documents; features with the same settings are made once for all runs."""
 
     documents: Documents
     columns: Sequence[Column]
-    propensities: tuple[str, str]  # the split that they come from, and their preset
+    propensities: tuple[str, str]  # the split that the propensities come from, and their preset
     cache: FeatureCache = field(default_factory=FeatureCache)
 
     def run(self, recipe: Recipe, progress: Progress = no_progress) -> Finished:
-        """Train a recipe and measure the columns; a failure of the training is what comes of it."""
-        train_set = self.documents.train  # a file that cannot be read is the failure of all rows
+        """Train a recipe and measure the columns; a failure of the training becomes the error of the result."""
+        train_set = self.documents.train  # outside the try: a file that cannot be read fails all rows
         try:
             with timed() as taken:
                 tagger = recipe.tagger().fit_dataset(train_set, self.documents.dev, progress, cache=self.cache)
@@ -119,14 +119,14 @@ class Runner:
 
 
 def run_recipe(runner: Runner, recipe: Recipe) -> Finished:
-    """Train and measure a recipe: a task of a cluster."""
+    """Train and measure a recipe, as a task of a cluster."""
     return runner.run(recipe)
 
 
 def run_all(
     runner: Runner, recipes: Mapping[str, Recipe], executor: Executor | None, progress: Progress
 ) -> Iterator[tuple[str, Finished]]:
-    """The key of each run and what came of it, as it gets done; on a cluster each run has a CPU."""
+    """Yield the key and the result of each run as it finishes; on a cluster each run has a CPU."""
     keys = list(recipes)
     if executor is None or not keys:
         for number, (key, recipe) in enumerate(recipes.items()):
@@ -141,7 +141,7 @@ def run_all(
 
 
 def measured(figures: Mapping[str, Mapping[str, Any]], column: Column) -> float | None:
-    """The value of a column in the figures of each split; None where it was not measured.
+    """Return the value of a column from the figures of each split; None if it was not measured.
 
     >>> measured({"train": {"P@1": 90.0}, "test": {"P@1": 70.0}}, Column("P@1", GAP))
     20.0
@@ -156,5 +156,5 @@ def measured(figures: Mapping[str, Mapping[str, Any]], column: Column) -> float 
 
 
 def seconds(taken: Seconds) -> dict[str, float]:
-    """Wall and CPU seconds of a training, as in the results of ``compare``."""
+    """Return the wall and CPU seconds of a training, as in the results of ``compare``."""
     return {"train_seconds": round(taken.wall, 3), "train_cpu_seconds": round(taken.cpu, 3)}
