@@ -359,8 +359,8 @@ def test_predict_says_where_the_model_reads_nothing(run, data, model, features):
     code, out, err = run("predict", model, known, " ", "zzz yyy")
     assert code == 0
     assert err.splitlines() == [
-        "note: text 2 is empty; its labels are those of any such text",
-        "note: text 3 has no word that the model knows; its labels are those of any such text",
+        "note: text 2 is empty; its labels are those of every such text",
+        "note: text 3 has no word that the model knows; its labels are those of every such text",
     ]
     _, out, err = run("predict", model, known, "", "zzz", "--json")
     assert [row.get("note") for row in json.loads(out)["results"]] == [
@@ -372,7 +372,7 @@ def test_predict_says_where_the_model_reads_nothing(run, data, model, features):
     Path("in.txt").write_text(f"{known}\n\n{known}\n")
     _, out, err = run("predict", model, "--input", "in.txt")
     assert ["note" in json.loads(line) for line in out.splitlines()] == [False, True, False]
-    assert err == "note: 1 of 3 documents are empty; their labels are those of any such document\n"
+    assert err == "note: 1 of 3 documents are empty; their labels are those of every such document\n"
     assert run("train", features, "--method", "one_vs_rest", "--out", "m")[0] == 0
     Path("rows.txt").write_text("2 600 40\n0 1:1\n0 \n")
     _, out, err = run("predict", "m", "--input", "rows.txt")

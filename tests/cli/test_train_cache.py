@@ -62,7 +62,7 @@ def test_where_a_cache_is_of_little_use_that_is_said(run, train_file, monkeypatc
     monkeypatch.setattr("labelspace.data.cache.resident.is_in_memory", lambda folder: True)
     code, _, err = train(run, train_file, "--cache", "cache")
     assert code == 0
-    assert "note: --max-memory is kept to on Linux alone" in err
+    assert "note: --max-memory is enforced only on Linux" in err
     assert "note: cache is on a disk in memory (tmpfs)" in err
 
 

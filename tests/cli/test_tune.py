@@ -55,7 +55,7 @@ def test_an_interrupt_says_how_to_go_on(run, texts, monkeypatch):
     monkeypatch.setattr(Tagger, "fit_dataset", interrupted)
     code, _, err = run("tune", texts, "--method", "one_vs_rest", "--out", "out")
     assert code == 130
-    assert "note: the same command goes on where this one stopped: finished trials are in out\n" in err
+    assert "note: the same command continues where this one stopped: finished trials are in out\n" in err
 
 
 def test_a_search_whose_trials_all_fail_exits_with_2(run, texts):

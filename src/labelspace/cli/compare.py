@@ -108,7 +108,7 @@ def compare(
 
 
 def parse_methods(text: str) -> list[str]:
-    """The methods that are named, each once; an unknown one is an error."""
+    """Return the named methods, each once; raise for an unknown one."""
     from labelspace.errors import ParameterError
     from labelspace.models.registry import METHODS, method
 
@@ -155,7 +155,7 @@ def note_comparison(results: "Mapping[str, Any]") -> None:
 
 
 def print_failures(results: "Mapping[str, Any]") -> None:
-    """One line per method that failed."""
+    """Print one line per method that failed."""
     for row in results["rows"]:
         if "error" in row:
             print_line(f"{row['method']} failed: {row['error']}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # heavy imports are delayed, so that --help stays fast
     from labelspace.report.progress import StepProgress
 
 MESSAGE = "compiling kernels, once per machine"
-PATIENCE = 1.0  # seconds of compilation before anything is said
+PATIENCE = 1.0  # seconds of compilation before it is reported: one kernel of a few is not worth a line
 
 
 def print_line(text: str) -> None:
@@ -31,7 +31,7 @@ def print_json(value: object) -> None:
 
 
 def console() -> Console:
-    """The console for tables; wide where stdout is not a terminal."""
+    """Return the console for tables, which is wide if stdout is not a terminal."""
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=160)
@@ -54,7 +54,7 @@ class CompilationNotice:
         self._live: Live | None = None
 
     def __call__(self, name: str, starts: bool) -> None:
-        """Take note of a kernel whose compilation starts or ends."""
+        """Count a kernel whose compilation starts or ends, and say so if it takes long."""
         now = time.monotonic()
         if starts:
             self._start = now if self._depth == 0 else self._start
@@ -95,5 +95,5 @@ class CompilationNotice:
 
 
 def shows_bars() -> bool:
-    """Whether bars are drawn on stderr now, which put what is printed above them."""
+    """Return whether bars are drawn on stderr now; they print other lines above them."""
     return type(sys.stderr).__module__.startswith("rich.")

@@ -35,13 +35,14 @@ def stats(data: DataPath, as_json: Json = False, *, reading: Reading) -> None:
 def check(
     data: DataPath,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Find labels that are probably wrong or missing too: trains two fast models.")
+        bool,
+        typer.Option("--deep", help="Find also labels that are probably wrong or missing; trains two fast models."),
     ] = False,
     fix: Annotated[
         Path | None, typer.Option("--fix", metavar="OUT", help="Write a cleaned copy to this new file or folder.")
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="CHECK", help="Make, and mend, only this check. Repeatable.")
+        list[str] | None, typer.Option("--only", metavar="CHECK", help="Make, and fix, only this check. Repeatable.")
     ] = None,
     skip: Annotated[
         list[str] | None, typer.Option("--skip", metavar="CHECK", help="Leave a check out. Repeatable.")
@@ -55,7 +56,7 @@ def check(
     """Check DATA before it is learned from: duplicates, leaks, labels, encodings, hierarchy.
 
     Each finding has examples, the reason why it matters and the remedy, worst
-    first. --fix mends what is certain in a copy; DATA itself is never changed.
+    first. --fix corrects what is certain in a copy; DATA itself is never changed.
     The exit code is 0 also where something is found.
     """
     from labelspace.data.checks import CHECKS, Documents, Report, run_checks, worst_first
@@ -97,7 +98,7 @@ def check(
 
 
 def chosen_checks(only: list[str], skip: list[str], deep: bool) -> list[str]:
-    """The checks that the options name; those that train a model only with --deep."""
+    """Return the checks that the options name; checks that train a model need --deep."""
     from labelspace.data.checks import CHECKS, DEEP_CHECKS, selected
     from labelspace.errors import ParameterError
 
@@ -122,8 +123,8 @@ def convert(
     """Convert data between .txt (Extreme Classification Repository), .jsonl, .csv and .parquet, each also with .gz.
 
     .txt has no texts: they are converted to tf-idf features. Names, synonyms
-    and hierarchy of the labels, where OUT alone would not tell them, are
-    written beside it: to labels.jsonl and hierarchy.tsv of a folder, to
+    and hierarchy of the labels, if OUT itself cannot hold them, are
+    written next to it: to labels.jsonl and hierarchy.tsv of a folder, to
     a.labels.jsonl and a.hierarchy.tsv of a file a.jsonl, which no other file
     reads. With --inputs and --outputs, rows of a table become texts and labels.
     """
@@ -148,7 +149,7 @@ def synthetic(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The data set, such as Amazon-670K.")],
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, for train.txt and test.txt.")],
     fraction: Annotated[
-        float, typer.Option("--fraction", metavar="F", help="Of the documents and labels, such as 0.05.")
+        float, typer.Option("--fraction", metavar="F", help="Share of the documents and labels, such as 0.05.")
     ] = 1.0,
     seed: Seed = 0,
 ) -> None:
@@ -156,8 +157,8 @@ def synthetic(
 
     Wiki10-31K, AmazonCat-13K, Delicious-200K, WikiLSHTC-325K, Wikipedia-500K,
     Amazon-670K, Amazon-3M: documents, labels, features and their means are
-    theirs, and labels can be learned from the features. Accuracy on such data
-    says nothing about that on the real ones.
+    those of the real data, and labels can be learned from the features. Accuracy
+    on such data says nothing about accuracy on the real data.
     """
     from labelspace.data.synthetic import write_shaped
 

@@ -42,7 +42,7 @@ def evaluate(
     """Evaluate a model on the test documents of DATA, or on all documents of a file.
 
     With --include, --exclude or --under, figures are among the allowed labels: other labels of the documents do not
-    count, and a document that has no other is one without labels.
+    count, and a document with only other labels is one without labels.
     """
     from labelspace import experiment
     from labelspace.data.files import writing_text
@@ -69,7 +69,7 @@ def evaluate(
 
 
 def evaluated_documents(data: Path, tagger: Tagger, reading: ReadOptions) -> tuple[Path, Dataset]:
-    """The file of test documents, and these; read as the training file was, where the options say nothing else."""
+    """Return the file of test documents and these, read like the training file unless the options say otherwise."""
     from labelspace.data.archives import is_folder
     from labelspace.data.label_files import HIERARCHY, label_file
     from labelspace.data.source import read_dataset, test_file
@@ -98,7 +98,7 @@ def print_figures(figures: dict[str, Any]) -> None:
 
 
 def training_curve(model: Model) -> list[dict[str, float]]:
-    """The metrics after each epoch that the training recorded."""
+    """Return the metrics after each epoch that the training recorded; raise if it recorded none."""
     from labelspace.errors import ParameterError
 
     recorded: list[dict[str, float]] | None = model.report().get("curve")

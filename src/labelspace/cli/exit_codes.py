@@ -51,7 +51,7 @@ def with_flags(message: str, options: Iterable[str]) -> str:
     >>> with_flags("inputs must be names; write for example inputs=['a', 'b'], format='csv'", ["inputs", "format"])
     '--inputs must be names; write for example --inputs a,b --format csv'
     >>> with_flags("the text must be in a column; write text='title'", ["text="])
-    "the text must be in a column; write --text 'title'"
+    'the text must be in a column; write --text title'
     """
     for option in options:
         name = option.removesuffix("=")

@@ -55,7 +55,7 @@ def explain(
         print_line(f"{page}: why {counted(len(explanations), 'label')}")
         return
     if not tagger.reads([text])[0]:
-        note("the text has no word that the model knows; its labels are those of any such text")
+        note("the text has no word that the model knows; its labels are those of every such text")
     out = console()
     for explanation in explanations:
         out.print(explanation_report(text, explanation, out.color_system is not None and out.is_terminal))

@@ -32,7 +32,7 @@ def note_label_files(path: Path, columns: Columns | None = None) -> None:
 
 
 def on_label_files(path: Path, columns: Columns | None = None) -> list[str]:
-    """What ``note_label_files`` says; of a table nothing, which has no label files."""
+    """Return the lines of ``note_label_files``; none for a table, which has no label files."""
     from labelspace.data.label_files import label_files, own_file, unread_label_files
 
     if columns is not None:
@@ -46,7 +46,7 @@ def on_label_files(path: Path, columns: Columns | None = None) -> list[str]:
 
 
 def note_selection(selection: Selection | None, quiet: bool = False) -> None:
-    """Say which labels are allowed, and what was no name of one."""
+    """Say which labels are allowed, and which options named none."""
     if selection is not None and not quiet:
         for line in [*selection.notes, selection.summary]:
             note(line)
@@ -84,7 +84,7 @@ def note_documents(documents: Dataset) -> None:
 
 
 def note_labels(documents: Dataset) -> None:
-    """Say where labels differ in case or spaces alone, and where nearly every label occurs once."""
+    """Say if labels differ only in case or spaces, or nearly every label occurs once."""
     from labelspace.data.label_merging import spelling_groups
 
     names = documents.labels.names
@@ -93,7 +93,7 @@ def note_labels(documents: Dataset) -> None:
         first = " and ".join(repr(names[label]) for label in groups[0][:2])
         count = sum(len(group) - 1 for group in groups)
         note(
-            f"{count:,} of {len(names):,} labels differ from another in case or spaces alone, such as {first}; "
+            f"{count:,} of {len(names):,} labels differ from another only in case or spaces, such as {first}; "
             "--normalize-labels merges them, and `labelspace data check` finds more spellings"
         )
     counts = documents.Y.getnnz(axis=0)
@@ -107,7 +107,7 @@ def note_labels(documents: Dataset) -> None:
 
 @contextmanager
 def noting_resumption(checkpoint: Path | None) -> Iterator[None]:
-    """Where a training with checkpoints is interrupted, say how to resume it."""
+    """Say how to resume a training with checkpoints if it is interrupted."""
     try:
         yield
     except BaseException as error:
@@ -117,7 +117,7 @@ def noting_resumption(checkpoint: Path | None) -> Iterator[None]:
 
 
 def note_figures(figures: Mapping[str, Any]) -> None:
-    """Say what figures of an evaluation do not mean."""
+    """Say what limits the meaning of the figures of an evaluation."""
     seen, unknown = figures.get("seen_in_training"), figures.get("n_unknown_labels")
     if seen is not None and seen >= SEEN:
         note(
@@ -131,7 +131,7 @@ def note_figures(figures: Mapping[str, Any]) -> None:
 
 
 def model_at(out: Path) -> str | None:
-    """What is known of the model in a folder, which a new one would replace; None where there is none."""
+    """Describe the model in a folder, which a new one would replace; None if there is no model."""
     from labelspace import store
     from labelspace.errors import ModelError
 

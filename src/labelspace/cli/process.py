@@ -14,7 +14,7 @@ MAX_BLAS_THREADS = 64
 
 
 def prepare_streams() -> None:
-    """Names are Unicode, whatever the locale; what is closed stays unused, and a warning is one line."""
+    """Make streams Unicode whatever the locale, replace closed ones, and print a warning on one line."""
     if sys.stdin is None:  # this cannot be read, which is an error once it is needed
         sys.stdin = open(os.devnull, "w")
     is_closed = sys.stdout is None
@@ -61,7 +61,7 @@ def check_limits() -> None:
 
 
 def memory_limit() -> int | None:
-    """The limit of the address space in bytes; None where there is none."""
+    """Return the limit of the address space in bytes, or None."""
     try:
         import resource
     except ImportError:  # Windows
@@ -71,7 +71,7 @@ def memory_limit() -> int | None:
 
 
 def extra_threads() -> int:
-    """Threads started beside the main one: by the BLAS of NumPy, by that of SciPy, and by kernels."""
+    """Count threads next to the main one: of the BLAS of NumPy, of the BLAS of SciPy, and of kernels."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     blas = _setting("OPENBLAS_NUM_THREADS") or _setting("OMP_NUM_THREADS") or cpus
     kernels = min(_setting("LABELSPACE_THREADS") or cpus, cpus)
@@ -79,7 +79,7 @@ def extra_threads() -> int:
 
 
 def can_start_threads(n: int) -> bool:
-    """Whether as many threads can run at the same time.
+    """Return whether n threads can run at the same time.
 
     >>> can_start_threads(2)
     True

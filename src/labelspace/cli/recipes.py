@@ -67,7 +67,7 @@ class TrainingOptions(NamedTuple):
         typer.Option(
             "--optimize",
             metavar="METRIC",
-            help="Rank labels for this metric, such as PSP@5 for rare labels. Only blend.",
+            help="Rank labels for this metric, such as PSP@5 for rare labels. Only for blend.",
         ),
     ] = None
     features: Features = None

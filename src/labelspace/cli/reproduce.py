@@ -58,9 +58,9 @@ def reproduce(
     as_json: Json = False,
     reading: Reading,
 ) -> None:
-    """Run the rows of a published table on DATA; prints ours beside the published values, saves JSON and a page.
+    """Run the rows of a published table on DATA; prints our values next to the published ones, saves JSON and a page.
 
-    What is done is not run again: after an interrupt, give the same command.
+    Finished runs are kept: after an interrupt, give the same command.
     """
     if table == LIST:
         show_tables(as_json)
@@ -94,7 +94,7 @@ def reproduce(
 
 
 def given_recipes(table: "PublishedTable", settings: list[str]) -> dict[str, "Recipe"]:
-    """What --set says, by method of the table."""
+    """Return the recipes that --set changes, by method of the table."""
     from labelspace.models.registry import METHODS
 
     methods = dict.fromkeys(row.method for row in table.rows if row.method and row.method in METHODS)
@@ -147,8 +147,9 @@ def show_tables(as_json: bool) -> None:
 
 
 def on_name(folder: str, dataset: str | None, datasets: list[str]) -> str:
-    """Which published data set is compared with, and why."""
+    """Say which published data set is compared with, and why."""
     if dataset is not None:
         return f"compared with the published {dataset}, by the name of the data; --name compares with another"
     listed = ", ".join(datasets)
-    return f"no published data set is named {folder}, so ours stands alone; --name compares with one of: {listed}"
+    alone = f"no published data set is named {folder}, so our values have nothing to compare with"
+    return f"{alone}; --name compares with one of: {listed}"

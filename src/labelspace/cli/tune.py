@@ -106,17 +106,17 @@ def tune(
 
 
 def parse_search(options: list[str] | None) -> dict[str, str | None] | None:
-    """KEY=RANGE and KEY as a dict; None where none is given."""
+    """Return KEY=RANGE and KEY options as a dict; None without options."""
     parts = [option.partition("=") for option in options or []]
     return {key.strip(): value if equals else None for key, equals, value in parts} or None
 
 
 @contextmanager
 def noting_how_to_resume(out: Path) -> Iterator[None]:
-    """Where a search is interrupted, say how to resume it."""
+    """Say how to resume a search if it is interrupted."""
     try:
         yield
     except BaseException as error:
         if is_interrupt(error) and out.is_dir():
-            note(f"the same command goes on where this one stopped: finished trials are in {out}")
+            note(f"the same command continues where this one stopped: finished trials are in {out}")
         raise

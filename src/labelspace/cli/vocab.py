@@ -26,7 +26,7 @@ def import_file(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Folder of the labels. Default: beside FILE, with its name."),
+        typer.Option("--out", metavar="FOLDER", help="Folder of the labels. Default: next to FILE, with its name."),
     ] = None,
     language: Annotated[
         str | None,
@@ -41,16 +41,16 @@ def import_file(
         ),
     ] = None,
     encoding: Annotated[
-        str | None, typer.Option("--encoding", help="Of tables, lists and N-Triples. Default: utf-8.")
+        str | None, typer.Option("--encoding", help="Text encoding of tables, lists and N-Triples. Default: utf-8.")
     ] = None,
     delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="Of the cells of a CSV file. Default: detected.")
+        str | None, typer.Option("--delimiter", help="Mark between the cells of a CSV file. Default: detected.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
     examples: Annotated[int, typer.Option("--examples", min=0, help="Examples of each change.")] = 3,
     as_json: Json = False,
 ) -> None:
-    """Import a vocabulary as labels.jsonl and hierarchy.tsv, which training data beside them use.
+    """Import a vocabulary as labels.jsonl and hierarchy.tsv, which training data next to them use.
 
     Documents may name their labels by URI or by name. Where FOLDER has labels
     already, these are updated: they keep their ids, new ones are appended, and
@@ -81,7 +81,7 @@ def import_file(
 
 
 def default_folder(file: Path) -> Path:
-    """The folder of a vocabulary: beside its file, or the archive of it, and named as that is without endings.
+    """Return the folder of a vocabulary: next to its file or archive, and named like that without endings.
 
     >>> default_folder(Path("data/yso-1.2.nt.gz")).as_posix()
     'data/yso-1.2'
@@ -99,7 +99,7 @@ def default_folder(file: Path) -> Path:
 
 
 def change_lines(update: Update, examples: int) -> list[str]:
-    """What happened to the labels from before, a line per kind of change; none where there were no labels."""
+    """Say what happened to earlier labels, in a line per kind of change; no lines if there were no labels."""
     if not len(update.before):
         return []
     lines = []
@@ -112,7 +112,7 @@ def change_lines(update: Update, examples: int) -> list[str]:
 
 
 def shown_changes(update: Update, kind: str, examples: int) -> list[str]:
-    """The names of the first labels with a change; of renamed ones both."""
+    """Return the names of the first labels with a change; renamed labels have both names."""
     before, after = update.before.names, update.after.names
     labels = update.changes[kind][:examples]
     if kind == "renamed":
@@ -121,7 +121,7 @@ def shown_changes(update: Update, kind: str, examples: int) -> list[str]:
 
 
 def written_lines(update: Update, written: list[Path]) -> list[str]:
-    """What is in the files that were written, and what to do where labels were renamed or are gone."""
+    """Say what the written files contain, and what to do about labels that were renamed or are gone."""
     labels, hierarchy = update.after, update.after.hierarchy
     contents = {"labels.jsonl": f"{len(labels):,} labels"}
     if hierarchy is not None:
@@ -136,7 +136,7 @@ def written_lines(update: Update, written: list[Path]) -> list[str]:
 
 
 def update_json(update: Update, examples: int) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the update as plain values, for programs."""
     hierarchy = update.after.hierarchy
     return {
         "language": update.language or None,

@@ -20,9 +20,9 @@ def warmup(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compile ahead what training and tagging need, as for the image of a container.
+    """Compile the kernels of training and tagging ahead, for example for a container image.
 
-    Else the first training on a machine compiles it. Compiled kernels are kept in a folder, which is printed.
+    Otherwise the first training on a machine compiles them. Compiled kernels are kept in a folder, which is printed.
     """
     from labelspace.experiment.warmup import compile_kernels, few_documents, few_rows, reads_features
     from labelspace.kernels import ROOT

@@ -118,7 +118,7 @@ def predict_on_cluster(request: ClusterRequest, asked: "PredictRequest", quiet: 
 
 
 def prediction_run(request: ClusterRequest, asked: "PredictRequest") -> "PredictRun":
-    """What the cluster is told: paths that hold on all machines, and labels in place of files of labels."""
+    """Return the run for the cluster: paths for all machines, and labels in place of files of labels."""
     from labelspace.cluster.prediction import PredictJob, PredictRun, model_fingerprint
 
     tagger, k, options, _ = asked
@@ -139,7 +139,7 @@ def prediction_run(request: ClusterRequest, asked: "PredictRequest") -> "Predict
 def run_settings(
     request: ClusterRequest, asked: "PredictRequest", fingerprint: str, selection: "Selection | None"
 ) -> dict[str, Any]:
-    """What must be the same where predictions are gone on with."""
+    """Return the settings that must be equal for a run to continue an earlier one."""
     options, reading = asked.options, request.reading
     labels = None
     if selection is not None:

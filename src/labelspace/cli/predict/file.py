@@ -26,7 +26,7 @@ LINE_INTERVAL = 10.0  # seconds between two lines of progress
 
 
 def check_out(out: Path, file: str | None) -> None:
-    """Refuse what cannot be written, before any work."""
+    """Raise DataError if the predictions cannot be written, before any work."""
     from labelspace.data.answer_files import answer_format
     from labelspace.errors import DataError
 
@@ -44,7 +44,7 @@ def predict_stream(
 ) -> None:
     """Print one JSON line per document of a file, in order, or write ``out``; a batch is in memory at a time.
 
-    Say how many documents had no content.
+    Say how many documents the model could not read.
     """
     from labelspace.data.answer_files import writing_answers
     from labelspace.data.source import iter_records
@@ -69,11 +69,11 @@ def predict_stream(
 
 
 def note_problems(problems: Counter[str], n: int) -> None:
-    """Say how many of n documents say nothing to the model."""
+    """Say in how many of n documents the model reads nothing."""
     from labelspace.tagger.answers import PLURAL
 
     for problem, count in problems.items():
-        note(f"{count:,} of {n:,} documents {PLURAL[problem]}; their labels are those of any such document")
+        note(f"{count:,} of {n:,} documents {PLURAL[problem]}; their labels are those of every such document")
 
 
 def _print(prediction: Prediction) -> None:
@@ -81,7 +81,7 @@ def _print(prediction: Prediction) -> None:
 
 
 class Tally:
-    """Documents and labels so far, said on stderr every few seconds unless quiet."""
+    """Count documents and labels, and print the counts on stderr every few seconds unless quiet."""
 
     def __init__(self, quiet: bool) -> None:
         self.n = self.n_labels = 0
@@ -89,7 +89,7 @@ class Tally:
         self._start = self._last = time.monotonic()
 
     def count(self, n_labels: int) -> None:
-        """Count a document with so many labels."""
+        """Count a document with this number of labels."""
         self.n += 1
         self.n_labels += n_labels
         now = time.monotonic()

@@ -52,8 +52,8 @@ def predict(
 ) -> None:
     """Tag texts, or the documents of a file of any size.
 
-    For a file, prints one JSON object per document, with its id, or writes the file --out. With --cluster, files of any
-    number are tagged on many machines; the same command goes on where it was interrupted.
+    For a file, prints one JSON object per document, with its id, or writes the file --out. With --cluster, any number
+    of files is tagged on many machines; after an interrupt, the same command continues.
     """
     from labelspace.data.answer_files import LabelDisplay
     from labelspace.errors import DataError
@@ -95,12 +95,12 @@ def predict_texts(texts: list[str], request: PredictRequest, as_json: bool) -> N
 
 
 def note_texts(texts: list[str], problems: list[str | None]) -> None:
-    """Say which texts are names of files, or say nothing to the model."""
+    """Say which texts are names of files, and in which the model reads nothing."""
     for number, (text, problem) in enumerate(zip(texts, problems, strict=True), 1):
         if os.path.isfile(text):
             note(f"text {number} is the name of a file, and was tagged as a text; to tag the file: --input {text}")
         elif problem is not None:
-            note(f"text {number} {problem}; its labels are those of any such text")
+            note(f"text {number} {problem}; its labels are those of every such text")
 
 
 def print_answers(

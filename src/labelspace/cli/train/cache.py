@@ -78,15 +78,15 @@ def opened_cache(kept: KeptOptions, quiet: bool) -> "Iterator[CacheFolder | None
 
 
 def note_cache(cache: "CacheFolder") -> None:
-    """Say where a cache cannot do what it is for."""
+    """Say if the system or the disk keeps a cache from saving memory."""
     from labelspace.data.cache.resident import can_drop_pages, is_in_memory
 
     if not can_drop_pages():
         note(
-            "--max-memory is kept to on Linux alone; here, the system frees memory of the cache when it is short of it"
+            "--max-memory is enforced only on Linux; here, the system frees memory of the cache when it is short of it"
         )
     if is_in_memory(cache.folder):
-        note(f"{cache.folder} is on a disk in memory (tmpfs): what is written there is in memory; give another folder")
+        note(f"{cache.folder} is on a disk in memory (tmpfs): files there take memory; give another folder")
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def showing_reading(cache: "CacheFolder | None", report: "Progress") -> Iterator
 
 
 def cache_summary(cache: "CacheFolder | None") -> dict[str, Any]:
-    """What a training took of memory and disk, in megabytes, under ``cache``; empty without one."""
+    """Return the memory and disk that a training took, in megabytes, under ``cache``; empty without a cache."""
     if cache is None:
         return {}
     from labelspace.data.cache.resident import peak_memory

@@ -99,7 +99,7 @@ def train(
 
 
 def note_replaced(out: Path, replaced: str | None) -> None:
-    """Say what is at the place of the new model: a model, or other files."""
+    """Say what the new model replaces: a model, or other files."""
     if replaced is not None:
         note(f"replaces the model at {out} ({replaced})")
     elif out.is_dir() and any(out.iterdir()):
@@ -107,7 +107,7 @@ def note_replaced(out: Path, replaced: str | None) -> None:
 
 
 def training_summary(tagger: "Tagger", recipe: "Recipe", taken: "Seconds", out: Path) -> dict[str, Any]:
-    """What was trained, how long it took, and where it is."""
+    """Describe the trained model: how long its training took, and where it is."""
     from labelspace import experiment
 
     return {
@@ -125,7 +125,7 @@ def training_summary(tagger: "Tagger", recipe: "Recipe", taken: "Seconds", out: 
 
 
 def planned(plans: "list[Plan]") -> dict[str, Any]:
-    """The plan of a training with limits: what it was thought to cost, and all that was left out."""
+    """Return the plan of a training with limits: its estimated cost, and everything that was left out."""
     first = plans[0]
     return {
         **first.params(),
@@ -137,7 +137,7 @@ def planned(plans: "list[Plan]") -> dict[str, Any]:
 
 
 def print_summary(summary: dict[str, Any]) -> None:
-    """Print what was trained, what the method has to tell, and where it is."""
+    """Print what was trained, what the method reports, and where the model is."""
     print(
         f"{summary['method']} trained on {summary['n']:,} documents and {summary['n_labels']:,} labels "
         f"in {summary['train_seconds']:.1f} s ({summary['train_cpu_seconds']:.1f} CPU s)"
