@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-LANES = 8
+LANES = 8  # float32 of a vector of 256 bits, as AVX has
 VECTOR = ir.VectorType(ir.FloatType(), LANES)
 UNALIGNED = 4  # bytes: a row begins at any float32
 
@@ -31,19 +31,19 @@ class _Call(NamedTuple):
     args: Any
 
     def data(self, at: int) -> Any:  # noqa: ANN401 - a value of LLVM, here and below
-        """Where the numbers of an array begin, given as argument ``at``."""
+        """Return the address of the numbers of the array that is argument ``at``."""
         return self.context.make_array(self.signature.args[at])(self.context, self.builder, self.args[at]).data
 
     def integer(self, at: int) -> Any:  # noqa: ANN401
-        """Argument ``at`` as an integer of 64 bits."""
+        """Return argument ``at`` as an integer of 64 bits."""
         return self.context.cast(self.builder, self.args[at], self.signature.args[at], types.intp)
 
     def vector(self, pointer: Any) -> Any:  # noqa: ANN401
-        """Where a vector begins."""
+        """Return an address as the address of a vector."""
         return self.builder.bitcast(pointer, VECTOR.as_pointer())
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """A loop in LLVM over the entries of a row: the value in all lanes, and where its row of the table is."""
+        """Write a loop over the entries of a row; yield the value in all lanes, and its row of the table."""
         builder, data, indices, table = self.builder, self.data(0), self.data(1), self.data(4)
         start, stop = self.integer(2), self.integer(3)
         none, first = ir.Constant(VECTOR, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
@@ -75,7 +75,7 @@ def _rows_changed(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 def _of_row(code: Any) -> Any:  # noqa: ANN401
-    """A function for kernels, with its code in LLVM."""
+    """Return a function for kernels, with its code in LLVM."""
 
     def typed(typing: Any, data: Any, indices: Any, start: Any, stop: Any, table: Any, own: Any) -> Any:  # noqa: ANN401, ARG001
         return types.void(data, indices, start, stop, table, own), code

@@ -10,7 +10,7 @@ INSERTION_SORT_MAX = 32  # items up to which insertion sort is faster
 
 @kernel()
 def radix_sort(items: Longs, buffer: Longs, n_keys: int) -> Longs:
-    """Sort numbers by their upper halves, below ``n_keys``; returns ``items`` or ``buffer`` and spoils the other.
+    """Sort numbers by their upper halves, below ``n_keys``; return ``items`` or ``buffer`` and spoil the other.
 
     Equal upper halves keep their order if the lower halves are in order. ``buffer`` is at least as long as ``items``.
     """

@@ -37,7 +37,7 @@ class Limit:
 
 
 MAX_LINE_BYTES = Limit("LABELSPACE_MAX_LINE_BYTES", 64 * 2**20)
-"""Of a line, or of a CSV row over several lines."""
+"""Bytes of a line, or of a CSV row over several lines."""
 MAX_LABELS = Limit("LABELSPACE_MAX_LABELS", 5_000_000)
 """Labels without names, where a file has fewer label occurrences; the largest public data sets have 3 million."""
 MAX_FEATURES = Limit("LABELSPACE_MAX_FEATURES", 2**24)
@@ -48,8 +48,8 @@ MAX_ANCESTORS = Limit("LABELSPACE_MAX_ANCESTORS", 50_000_000)
 """Pairs of a label, or of a label of a document, and an ancestor, where these are over ``ANCESTORS_PER_LABEL`` each."""
 ANCESTORS_PER_LABEL = 32
 MAX_PATH_CHARACTERS = Limit("LABELSPACE_MAX_PATH_CHARACTERS", 2**29)
-"""Of all prefixes that become labels because label names are paths."""
+"""Characters of all prefixes that become labels because label names are paths."""
 MAX_SELECTION_CHARACTERS = Limit("LABELSPACE_MAX_SELECTION_CHARACTERS", 64 * 2**20)
 """Characters of a file of labels that an answer may, or may not, have."""
 MAX_RDF_BYTES = Limit("LABELSPACE_MAX_RDF_BYTES", 2**30)
-"""Of a vocabulary in Turtle, RDF/XML or JSON-LD, which is read into memory as a whole."""
+"""Bytes of a vocabulary in Turtle, RDF/XML or JSON-LD, which is read into memory as a whole."""

@@ -13,13 +13,13 @@ import numpy as np
 
 from labelspace.types import Doubles, Longs
 
-DEFAULT_A, DEFAULT_B = 0.55, 1.5
+DEFAULT_A, DEFAULT_B = 0.55, 1.5  # the values of the paper for data sets that are neither Wikipedia's nor Amazon's
 
 
 def propensity_weights(
     counts: Longs | Doubles, n_documents: int, A: float = DEFAULT_A, B: float = DEFAULT_B
 ) -> Doubles:
-    """The weight 1/p_l of each label, at least 1: the rarer the label, the larger. Shape (n_labels,).
+    """Return the weight 1/p_l of each label, at least 1: the rarer the label, the larger. Shape (n_labels,).
 
     >>> propensity_weights(np.array([100, 10, 1]), n_documents=1000).round(2).tolist()
     [1.77, 3.55, 6.91]

@@ -1,4 +1,4 @@
-"""What a training leaves in a folder as it goes, so that no finished step is done again.
+"""The files that a training keeps in its checkpoint folder, so that no finished step is done again.
 
 - ``blend.safetensors``: which training this is. Without it, the rest is removed: it starts anew.
 - ``blend-fold-1-member-2.safetensors``: what a member of a fold predicts for the documents held out.
@@ -28,19 +28,19 @@ from labelspace.training.checkpoints import Checkpoint, data_fingerprint, of_ano
 from labelspace.types import Csr, LabelSpace, TopK
 
 PREFIX = "blend"
-MAX_SECONDS = 1e9  # of a step: more are nobody's
+MAX_SECONDS = 1e9  # of a step, about 30 years: a larger number is damage
 STEP = re.compile(rf"{PREFIX}-(fold-\d+-)?member-\d+(-training|\.safetensors)?")  # names of files and folders
 
 
 class FinishedSteps:
-    """The finished steps of a training in its checkpoint folder; nothing is kept where there is none."""
+    """The finished steps of a training in its checkpoint folder; without a folder nothing is kept."""
 
     def __init__(self, folder: Path | None, fingerprint: Mapping[str, Any]) -> None:
         self.folder, self._fingerprint = folder, fingerprint
 
     @contextmanager
     def in_use(self) -> Iterator[Self]:
-        """Refuse the folder of another training; remove what is in it when this one is done."""
+        """Refuse the folder of a different training; remove the folder's steps when this training is done."""
         if self.folder is None:
             yield self
             return
@@ -54,7 +54,7 @@ class FinishedSteps:
             self._remove_all(self.folder)
 
     def read_topk(self, key: str, shape: tuple[int, int], n_labels: int) -> tuple[TopK, float] | None:
-        """The predictions of a member of a fold, and the seconds that it took; None where it is not finished."""
+        """Return the predictions of a member of a fold, and its seconds; None if the step is not finished."""
         if self.folder is None:
             return None
         checkpoint, top = self._checkpoint(self.folder, f"{PREFIX}-{key}"), TopK.empty(*shape)
@@ -78,7 +78,7 @@ class FinishedSteps:
             self._remove_training(key)
 
     def read_member(self, key: str, untrained: Model, widths: Mapping[str, int], n_labels: int) -> Model | None:
-        """The member that was trained on views of these widths, checked; None where it is not finished."""
+        """Return the member that was trained on views of these widths, checked; None if it is not finished."""
         path = None if self.folder is None else self.folder / f"{PREFIX}-{key}"
         if path is None or not path.exists():
             return None
@@ -101,7 +101,7 @@ class FinishedSteps:
             self._remove_training(key)
 
     def about(self, key: str, method: str) -> dict[str, Any]:
-        """What the folder of a member says of it."""
+        """Return the head of the folder of a member."""
         return {"method": method, "fingerprint": self._checkpoint(Path(), key).fingerprint}
 
     def keep_member_files(self, key: str, files: Mapping[str, bytes]) -> None:
@@ -112,13 +112,13 @@ class FinishedSteps:
                     (made / name).write_bytes(content)
 
     def is_finished(self, key: str) -> bool:
-        """Whether a step was done before."""
+        """Return whether a step was done before."""
         if self.folder is None:
             return False
         return any((self.folder / f"{PREFIX}-{key}{ending}").exists() for ending in ("", ".safetensors"))
 
     def training_folder(self, key: str, member: Model) -> Path | None:
-        """Where a member that can resume keeps its own checkpoints."""
+        """Return the folder where a member that can resume keeps its own checkpoints; None if it cannot."""
         return self._training_folder(key) if isinstance(member, Checkpoints) else None
 
     def _checkpoint(self, folder: Path, name: str) -> Checkpoint:
@@ -142,7 +142,7 @@ class FinishedSteps:
 
 
 def training_data(views: Views, Y: Csr, labels: LabelSpace | None) -> list[int]:
-    """The fingerprint of documents under all their views, and of labels with all that members may read of them."""
+    """Return the fingerprint of documents under all their views, and of all that members may read of the labels."""
     numbers = data_fingerprint(Y, *(views.tables[name] for name in sorted(views.tables)))
     if labels is None:
         return numbers

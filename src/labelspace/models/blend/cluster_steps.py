@@ -31,13 +31,13 @@ class MemberStep(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name among the finished steps."""
+        """The name of the step among the finished steps."""
         return member_key(self.member, self.fold)
 
 
 @dataclass(frozen=True)
 class StepData:
-    """What all steps share."""
+    """The data and settings that all steps share."""
 
     settings: MemberSettings
     views: Views
@@ -48,7 +48,7 @@ class StepData:
 
 @contextmanager
 def steps_folder(checkpoint: Path | None, executor: Executor | None) -> Iterator[Path | None]:
-    """Where finished steps are kept: as asked for, and a temporary folder for those that come from a cluster."""
+    """Yield the folder of finished steps: ``checkpoint``, or a temporary folder if steps come from a cluster."""
     if checkpoint is not None or executor is None:
         yield checkpoint
         return
@@ -57,7 +57,7 @@ def steps_folder(checkpoint: Path | None, executor: Executor | None) -> Iterator
 
 
 def train_on_cluster(executor: Executor, data: StepData, finished: FinishedSteps, progress: Progress) -> None:
-    """Run all steps that are not finished, those on all documents first: they take longest."""
+    """Run all steps that are not finished, steps on all documents first: they take longest."""
     members = list(enumerate(data.settings.members, 1))
     steps = [MemberStep(number, None, finished.about(member_key(number), m.method)) for number, m in members]
     steps += [MemberStep(number, fold, {}) for fold in range(1, len(data.folds) + 1) for number, _ in members]
@@ -72,13 +72,13 @@ def train_on_cluster(executor: Executor, data: StepData, finished: FinishedSteps
 
 
 def run_step(data: StepData, step: MemberStep) -> tuple[TopK | dict[str, bytes], float]:
-    """What a step makes, and the seconds that it takes: a task of a cluster."""
+    """Run a step, a task of a cluster; return its result and its seconds."""
     start = time.perf_counter()
     return _made(data, step), time.perf_counter() - start
 
 
 def _made(data: StepData, step: MemberStep) -> TopK | dict[str, bytes]:
-    """What a member of a fold predicts for the documents held out; or the files of a member on all documents."""
+    """Return the predictions of a member of a fold, or the files of a member on all documents."""
     member = data.settings.members[step.member - 1]
     if step.fold is None:
         model = data.settings.train(member, data.views, data.Y)

@@ -1,6 +1,6 @@
 """Why the ensemble gives a label its probability.
 
-1. The label's row in the stacking table, and a reference row in which no member says anything of it.
+1. Take the label's row in the stacking table, and a reference row in which no member lists the label.
 2. First pass: the Shapley value of each member between the two rows, all columns of a member at once. What the columns
    of all members together are worth (sum of the scores, members that list the label) is theirs by their scores.
 3. Second pass: the Shapley values of two groups of columns, those that follow from the label's own first pass, and what
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from labelspace.models.blend.boosting.forest import Forest
     from labelspace.models.blend.model import Blend
 
-OTHER_LABELS = "other labels"  # what a document's other labels say of one
-MAX_SCALE = 3.0  # of a member's evidence
+OTHER_LABELS = "other labels"  # the name of the share of a document's other labels
+# A member's evidence is scaled between these bounds: beyond, words would get shares that are not theirs, or none.
+MAX_SCALE = 3.0
 MIN_SCALE = 0.05
-SMALL = 1e-9
+SMALL = 1e-9  # differences and sums below are taken for 0, and not divided by
 OWN, OTHERS, SAME = 0, 1, 2  # the groups of the columns of the second pass; the last are of the label alone
 CONTEXT_GROUPS = np.array([OWN, OWN, OTHERS, OWN, OWN, *4 * [OTHERS], SAME, OWN, OWN], np.int32)
 FACTORIALS = np.array([float(factorial(n)) for n in range(40)])
@@ -51,12 +52,12 @@ class MemberView(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As in the parameter ``members``."""
+        """The member's name as in the parameter ``members``."""
         return self.model.name if self.view == TEXT.name else f"{self.model.name}:{self.view}"
 
 
 def shapley_values(forest: Forest, x: Floats, reference: Floats, players: Ints) -> tuple[Doubles, float, float]:
-    """The Shapley value of each player, then the log-odds of the reference row and of x."""
+    """Return the Shapley value of each player, then the log-odds of the reference row and of x."""
     n_players = int(players.max()) + 1
     out = np.empty(n_players + 2)
     nodes = ForestNodes(forest.roots, forest.column, forest.threshold, forest.left, forest.value)
@@ -77,7 +78,7 @@ class BlendEvidence:
         self.further = self._further()
 
     def _further(self) -> StackingTable | None:
-        """The labels that are no candidates, with what the members say of them."""
+        """Return the labels that are no candidates, with their scores and ranks by the members."""
         others = self.labels[~np.isin(self.labels, self.table.labels)]
         if not len(others):
             return None
@@ -88,7 +89,7 @@ class BlendEvidence:
         return further_table(self.predicted, self.table, asked, document, self.blend.pairs_.log_counts)
 
     def of_labels(self) -> list[Evidence]:
-        """The evidence for each label."""
+        """Return the evidence for each label."""
         by_member = [self._of_member(member, self.labels) for member in self.members]
         return [
             self._of_label(label, [None if found is None else found[i] for found in by_member])
@@ -111,21 +112,21 @@ class BlendEvidence:
         return self._assembled(label, row, log_odds, baseline, shares, by_member)
 
     def _row(self, label: int) -> Floats:
-        """The label's row of the stacking table, or of the further candidates (step 1)."""
+        """Return the label's row of the stacking table, or of the further candidates (step 1)."""
         for table in [self.table, *([] if self.further is None else [self.further])]:
             at = np.flatnonzero(table.labels == label)
             if len(at):
                 row: Floats = table.columns[at[0]]
                 return row
-        return self._reference(label)  # no member says anything of it
+        return self._reference(label)  # no member lists the label
 
     def _rank(self, member: int, label: int) -> int | None:
-        """The rank that a member gives a label, from 0; None where it does not list it."""
+        """Return the rank that a member gives a label, from 0; None if the member does not list the label."""
         ranks = np.flatnonzero(self.predicted.labels[member, 0] == label)
         return int(ranks[0]) if len(ranks) else None
 
     def _reference(self, label: int) -> Floats:
-        """The row of a label of which no member says anything."""
+        """Return the row of a label that no member lists."""
         n = len(self.members)
         row = np.zeros(COLUMNS_PER_MEMBER * n + SHARED_COLUMNS, np.float32)
         row[1 : COLUMNS_PER_MEMBER * n : COLUMNS_PER_MEMBER] = self.predicted.labels.shape[2]
@@ -133,7 +134,7 @@ class BlendEvidence:
         return row
 
     def _member_shares(self, label: int, row: Floats) -> tuple[float, float, Doubles]:
-        """The log-odds of the label, those of the reference, and the share of each member (steps 2 and 3)."""
+        """Return the log-odds of the label and of the reference, and the share of each member (steps 2 and 3)."""
         n, reference = len(self.members), self._reference(label)
         players = np.repeat(np.arange(n + 1, dtype=np.int32), [*n * [COLUMNS_PER_MEMBER], SHARED_COLUMNS])
         values, before, after = shapley_values(self.blend.forest_, row, reference, players)
@@ -149,13 +150,13 @@ class BlendEvidence:
         return log_odds, baseline, scale * by_first
 
     def _highest(self, label: int) -> float:
-        """The log-odds that a label stays below which is not among the best: theirs, or those of all candidates."""
+        """Return the log-odds below which a label outside the shortlist, or outside the candidates, stays."""
         scores = self.blend.both_passes(self.table)
         above = scores if label not in self.table.labels else scores[self.best.listed]
         return logit(float(above.min(initial=1.0) * BELOW))
 
     def _context(self, label: int) -> Floats | None:
-        """The label's row of the second pass; None where it has none."""
+        """Return the label's row of the second pass; None if it has none."""
         listed = self.best.listed
         at = np.flatnonzero(self.table.labels[listed] == label)
         if not len(at):
@@ -164,10 +165,15 @@ class BlendEvidence:
         return row
 
     def _assembled(
-        self, label: int, row: Floats, log_odds: float, baseline: float, shares: Doubles,
+        self,
+        label: int,
+        row: Floats,
+        log_odds: float,
+        baseline: float,
+        shares: Doubles,
         by_member: Sequence[Evidence | None],
-    ) -> Evidence:  # fmt: skip
-        """The members' evidence, each scaled to the member's share (step 4)."""
+    ) -> Evidence:
+        """Join the members' evidence, each scaled to the member's share (step 4)."""
         columns: defaultdict[str, list[ColumnShares]] = defaultdict(list)
         phrases: list[PhraseShare] = []
         voters: list[Voter] = []
@@ -194,7 +200,7 @@ class BlendEvidence:
         return Evidence(log_odds, baseline, merged, phrases, voters, path, members)
 
     def _by_view(self, member: MemberView, part: ColumnShares) -> list[tuple[str, ColumnShares]]:
-        """The shares of a member's columns by the views that its own is joined of."""
+        """Return the shares of a member's columns by the views that the member's view is joined from."""
         found, first = [], 0
         for view in joined.parts(member.view):
             end = first + self.views.width(view)
@@ -205,7 +211,7 @@ class BlendEvidence:
 
 
 def _scale(share: float, difference: float) -> float:
-    """What a member's evidence, which explains a difference, is multiplied with for the member's share."""
+    """Return the factor of a member's evidence, which explains a difference, that makes it the member's share."""
     if abs(difference) < SMALL:
         return MIN_SCALE
     return float(np.clip(share / difference, MIN_SCALE, MAX_SCALE))

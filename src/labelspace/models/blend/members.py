@@ -39,19 +39,19 @@ MEMBER_PARAMS: dict[str, dict[str, Any]] = {
     "fastxml": {"n_estimators": 20},
     "poincare": {"n_estimators": 3},
 }
-"""Of members, where they differ from the method's own defaults: as good in the ensemble, and quicker."""
+"""Parameters of members that differ from the method's own defaults: as good in the ensemble, and quicker."""
 WIDE_VIEWS = {
     WORDS.name: (f"{WORDS.name}+{CHARS.name}", BIGRAMS.name),
     STEMS.name: (f"{STEMS.name}+{CHARS.name}", STEM_BIGRAMS.name),
 }
-"""By the view of words, those of short and of longer texts for linear classifiers, which make use of many features."""
+"""For each view of words, the views of short and of longer texts for linear classifiers, which use many features."""
 SHORT_TEXT = 300  # mean characters up to which character n-grams say more than bigrams
 MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than they give
 MAX_PDSPARSE_CELLS = 3e8  # documents x labels up to which each label has its own classifier; above, a tree of labels
 NETWORKS = ["network", "glas"]
 MAX_NETWORK_CELLS, MAX_NETWORK_LABELS = 1e8, 10_000  # documents x labels, and labels, up to which these are trained
-MANY_LABELS = 5  # per document, from which they are better members on ready-made features than ``label_tree``
-MIN_LABEL_DOCUMENTS = 8  # per label on average, below which they are not: a network learns little from fewer
+MANY_LABELS = 5  # per document, from which networks are better members on ready-made features than ``label_tree``
+MIN_LABEL_DOCUMENTS = 8  # per label on average, below which networks are not better: they learn little from fewer
 MAX_SLEEC_DOCUMENTS = 50_000  # with ready-made features, up to which sleec is trained
 FEW_DOCUMENTS = 50  # below, n-grams of a single text are kept too
 EFFORTS = (FAST, NORMAL, BEST)
@@ -91,7 +91,7 @@ def parse_members(text: str) -> list[Member]:
 
 
 def is_member_view(name: str) -> bool:
-    """Whether a member can read a view of this name.
+    """Return whether a member can read a view of this name.
 
     >>> is_member_view("words"), is_member_view("words+chars"), is_member_view("text")
     (True, True, False)
@@ -101,7 +101,7 @@ def is_member_view(name: str) -> bool:
 
 
 def base_views(members: Sequence[Member]) -> list[str]:
-    """The views that are made for members, each once: those that joined ones are joined of."""
+    """Return the views to make for members, each once: joined views are joined from these."""
     return list(dict.fromkeys(part for member in members for part in joined.parts(member.view)))
 
 
@@ -122,7 +122,7 @@ MEMBERS = Constraint(
 def choose_members(
     shape: tuple[int, int], wide: str, with_text: bool, effort: str = NORMAL, words: str = WORDS.name
 ) -> list[Member]:
-    """The members that suit texts with so many labels; ``wide`` is the view for linear classifiers."""
+    """Return the members that suit texts, for ``shape`` documents and labels; linear classifiers read ``wide``."""
     linear = "pdsparse" if effort != FAST and math.prod(shape) <= MAX_PDSPARSE_CELLS else "label_tree"
     members = [Member("neighbors", words), Member(linear, words if effort == FAST else wide)]
     if effort == BEST:
@@ -134,7 +134,7 @@ def choose_members(
 def choose_members_on_features(
     shape: tuple[int, int], labels_per_document: float, effort: str = NORMAL
 ) -> list[Member]:
-    """The members that suit ready-made features, often few, with so many labels."""
+    """Return the members that suit ready-made features, which are often few, for ``shape`` documents and labels."""
     networks = NETWORKS if _has_networks(shape) else []
     if effort == FAST:
         names = ["neighbors", "label_tree"]
@@ -155,7 +155,7 @@ def _has_networks(shape: tuple[int, int]) -> bool:
 
 
 def word_view(language: str) -> str:
-    """The view of words for texts of a language: stems, where words have many forms and there is a stemmer.
+    """Return the view of words for texts of a language: stems, if words have many forms and there is a stemmer.
 
     >>> word_view("english"), word_view("finnish"), word_view("thai")
     ('words', 'stems', 'words')
@@ -164,7 +164,7 @@ def word_view(language: str) -> str:
 
 
 def wide_view(texts: Sequence[str], words: str = WORDS.name) -> str:
-    """The view for linear classifiers: they make use of many features, where time allows."""
+    """Return the view for linear classifiers: with many features, unless there are too many documents."""
     if len(texts) > MANY_DOCUMENTS:
         return words
     short, longer = WIDE_VIEWS[words]
@@ -172,7 +172,7 @@ def wide_view(texts: Sequence[str], words: str = WORDS.name) -> str:
 
 
 def on_features(members: Sequence[Member]) -> list[Member]:
-    """The members where ready-made features replace every view: each method once, none that reads texts."""
+    """Return the members if ready-made features replace every view: each method once, none that reads texts."""
     reading = [member.method for member in members if member.view == TEXT.name]
     if reading:
         raise DataError(f"{reading[0]} reads texts, but there are only features; leave it out of members")
@@ -180,14 +180,14 @@ def on_features(members: Sequence[Member]) -> list[Member]:
 
 
 def member_params(member: Member, random_state: int, language: str = AUTO) -> dict[str, Any]:
-    """The parameters of a member; those of the whole go to a member that has them."""
+    """Return the parameters of a member; seed and language of the ensemble go to members with such parameters."""
     whole = {"random_state": random_state, "language": language}
     shared = {key: value for key, value in whole.items() if key in method(member.method).params}
     return {**shared, **MEMBER_PARAMS.get(member.method, {})}
 
 
 def member_view(name: str, n_documents: int, language: str = AUTO) -> View:
-    """The view of this name for so many training documents in a language."""
+    """Return the view of this name for ``n_documents`` training documents in a language."""
     view = VIEWS[name]
     if view not in (WORDS, BIGRAMS, CHARS, STEMS, STEM_BIGRAMS):
         return view
@@ -198,18 +198,18 @@ def member_view(name: str, n_documents: int, language: str = AUTO) -> View:
 
 
 def _min_df(view: View, n: int) -> int:
-    """In how many of n texts a term must occur; rare bigrams are most of all bigrams and teach little."""
+    """Return in how many of n texts a term must occur; most bigrams are rare and teach little."""
     if n < FEW_DOCUMENTS:
         return 1
     return max(2, min(10, n // 4000)) if view in (BIGRAMS, STEM_BIGRAMS) else 2
 
 
-FEWEST_LABELS = 50  # of a sample, that may speak for all: of long texts it has fewer, and then C stays as it is
-CANDIDATES = {"pdsparse": (0.5, 1.0, 2.0)}  # values of C, by method
+FEWEST_LABELS = 50  # a sample with fewer labels is not representative, and C keeps its default
+CANDIDATES = {"pdsparse": (0.5, 1.0, 2.0)}  # values of C to choose from, by method
 
 
 def tuned_params(members: Sequence[Member], views: Views, Y: Csr, random_state: int) -> dict[Member, dict[str, Any]]:
-    """The C of each member that has candidates; nothing where documents are too few to choose by."""
+    """Return the best C of each member that has candidates, by cross-validation on a sample; none for few documents."""
     tuned, n_labels = {}, len(np.unique(Y.indices))
     for member in members:
         if member.method in CANDIDATES:
@@ -227,16 +227,16 @@ def tuned_params(members: Sequence[Member], views: Views, Y: Csr, random_state: 
 
 
 def view_for(model: Model, views: Views, name: str) -> Views:
-    """The view of this name alone, under the name that the model reads."""
+    """Return only the view of this name, under the name that the model reads."""
     return Views({model.view.name: table_of(views, name)}, {model.view.name: view_width(views, name)})
 
 
 def table_of(views: Views, name: str) -> Any:  # noqa: ANN401 - a Table; the view's name says which
-    """The documents under a view, which may be joined of two."""
+    """Return the documents under a view, which may be joined from two."""
     named = joined.parts(name)
     return views[name] if len(named) == 1 else joined.join([views[part] for part in named])
 
 
 def view_width(views: Views, name: str) -> int:
-    """The columns of a view, which may be joined of two."""
+    """Return the number of columns of a view, which may be joined from two."""
     return sum(map(views.width, joined.parts(name)))

@@ -1,8 +1,8 @@
 """Blend: a stacked ensemble of several methods; better than each, and the default.
 
 1. Choose the members that suit the data, each with the view of the documents that it reads: words, bigrams, words
-   beside character n-grams where texts are short, raw text; stems in place of words where the language of the texts is
-   another than English; and the regularization of linear ones on a sample.
+   together with character n-grams where texts are short, raw text; stems in place of words where the texts are not in
+   English; and the regularization of linear members on a sample.
 2. Predict documents that the members have not seen: those given for validation; else training documents out of fold;
    else, where documents are many, a sample held out once.
 3. A document's candidates are the labels that any member ranks among its first ``n_candidates``. For each candidate
@@ -11,8 +11,8 @@
 4. Learn from these rows whether a label is right: gradient-boosted trees with a logistic loss.
 5. Learn it again for each document's 16 most probable labels, from how these go together: a second pass of trees.
 6. Train the members on all training documents (with validation documents, or a sample: that was step 2 already).
-7. To tag, ask every member, score the candidates by both passes, and rank by the probability of being right. Where a
-   filter, or a large k, asks for labels beyond the candidates, they stand below them (``further.py``).
+7. To tag, predict by every member, score the candidates by both passes, and rank by the probability of being right.
+   Where a filter or a large k requires labels beyond the candidates, they rank below them (``stacking_table.py``).
 
 The trees are fitted by log-loss on documents no member was trained on, so their scores are probabilities that can be
 acted on (``calibrated=True``, ``--min-probability``). On half of these documents at a time the trees are fitted again
@@ -20,7 +20,7 @@ without them, and tell above which probability a given share of the labels is ri
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -102,7 +102,7 @@ METRIC = Constraint(
     "a metric such as P@5, nDCG@5, R@5, RP@5, PSP@5 or PSnDCG@5",
     lambda value: isinstance(value, str) and re.fullmatch(r"(P|nDCG|R|RP|PSP|PSnDCG)@[1-9]\d*", value) is not None,
 )
-PREDICTED_AT_ONCE = 8192  # documents: the stacking table of all may not fit into memory
+PREDICTED_AT_ONCE = 8192  # documents per batch: the stacking table of all documents may not fit into memory
 
 
 class Blend(Model):
@@ -156,7 +156,7 @@ class Blend(Model):
         return {"n_labels": self.n_labels_, "n_members": n_members, **columns}
 
     def check_state(self) -> None:
-        """The members are of the same labels, and of the views that they will be given unchecked."""
+        """Check that the members have the model's labels, and the views that they will read unchecked."""
         for member, view in zip(self.members_, self.member_views_, strict=True):
             must(view == TEXT.name or is_member_view(view), f"a view {view}")
             width = sum(self._width(VIEWS[part]) for part in joined.parts(view))
@@ -166,37 +166,40 @@ class Blend(Model):
             must(member.view.is_matrix or view == member.view.name, f"a member that reads {view}")
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
-        """The views of all members (step 1)."""
+        """Return the views of all members (step 1)."""
         texts = documents.texts or []
         language = language_of(self.language, texts).name
         words = word_view(language)
-        members = self._members(documents.Y.shape, wide_view(texts, words), documents.labels.are_named, words)
-        names = base_views(members)
+        possible = {words, TEXT.name, *joined.parts(wide_view(texts, words))}
+        names = base_views(self._members(documents.Y.shape, possible, documents.labels))
         if STEMS.name in names or STEM_BIGRAMS.name in names:
             names = list(dict.fromkeys([*names, TEXT.name]))  # to tell the language
         return tuple(member_view(name, len(texts), language) for name in names)
 
     def read(self, views: Views) -> Views:
-        """All views: each member reads its own."""
+        """Return all views: each member reads its own."""
         return views
 
-    def _members(self, shape: tuple[int, int], wide: str, with_text: bool, words: str) -> list[Member]:
+    def _members(self, shape: tuple[int, int], views: Collection[str], labels: LabelSpace | None) -> list[Member]:
+        """Return the members for texts, of which there can be these views: the one plan, before and in the training."""
         if self.members is not None:
             return parse_members(self.members)
+        words = STEMS.name if STEMS.name in views else WORDS.name
+        wide = next((name for name in WIDE_VIEWS[words] if set(joined.parts(name)) <= set(views)), words)
+        with_text = TEXT.name in views and labels is not None and labels.are_named
         return choose_members(shape, wide, with_text, self.effort, words)
 
-    def _members_for(self, views: Views, Y: Csr, context: FitContext) -> list[Member]:
-        if GIVEN in views.tables:
-            if self.members is not None:
-                return on_features(parse_members(self.members))
-            return choose_members_on_features(Y.shape, Y.nnz / Y.shape[0], self.effort)
-        words = STEMS.name if STEMS.name in views.tables else WORDS.name
-        wide = next((name for name in WIDE_VIEWS[words] if views.tables.keys() >= set(joined.parts(name))), words)
-        with_text = TEXT.name in views.tables and context.labels is not None and context.labels.are_named
-        return self._members(Y.shape, wide, with_text, words)
+    def _members_on_features(self, Y: Csr) -> list[Member]:
+        """Return the members for ready-made features."""
+        if self.members is not None:
+            return on_features(parse_members(self.members))
+        return choose_members_on_features(Y.shape, Y.nnz / Y.shape[0], self.effort)
 
     def _fit(self, views: Views, Y: Csr, context: FitContext) -> None:
-        members = self._members_for(views, Y, context)
+        if GIVEN in views.tables:
+            members = self._members_on_features(Y)
+        else:
+            members = self._members(Y.shape, views.tables, context.labels)
         self.member_views_ = [member.view for member in members]
         self._set_language(views)
         fingerprint = self._fingerprint(members, views, Y, context)
@@ -227,12 +230,12 @@ class Blend(Model):
         self.out_of_fold = predicted if context.budget is not None else []
 
     def _set_language(self, views: Views) -> None:
-        """Once for all members, and all folds of them."""
+        """Detect the language of the texts, once for all members and folds."""
         found = language_of(self.language, views[TEXT.name] if TEXT.name in views.tables else [])
         self.language_, self.language_share_ = found.name, found.share
 
     def _split(self, views: Views, Y: Csr, validation: Held | None) -> tuple[Views, Csr, Held | None]:
-        """Documents for the members, and others for the stacking model: those given, or a sample of very many."""
+        """Part the documents for the members from the validation documents, or a sample, for the stacking model."""
         self.trained_rows = None
         if validation is not None or not self._holds_out_once(Y.shape[0]):
             return views, Y, validation
@@ -242,7 +245,7 @@ class Blend(Model):
         return views.rows(rest), Y[rest], (views.rows(held), Y[held])
 
     def _holds_out_once(self, n: int) -> bool:
-        """Whether members are trained once, without a sample, since training them again would cost as much again."""
+        """Return whether members are trained once, without a sample: training them again would cost as much again."""
         return n > MAX_OUT_OF_FOLD and self.n_folds is None and self.effort != BEST
 
     def _keep(self, members: Mapping[int, Model], predicted: Sequence[HeldOut]) -> list[HeldOut]:
@@ -274,24 +277,24 @@ class Blend(Model):
         self.consistent_precision_ = learn_consistent_precision(passes.unseen, truth, hierarchy, self.random_state)
 
     def _folds(self, Y: Csr) -> list[Fold]:
-        """The rows held out in each fold, but for folds that have every label: without them there are none."""
+        """Return the rows held out in each fold, except folds that hold all labels and leave none to train."""
         n_folds = self.n_folds or choose_folds(Y.shape[0], self.effort)
         folds = [held for held in held_out_folds(Y.shape[0], n_folds, self.random_state) if Y[held].nnz < Y.nnz]
         return [Fold(held, stacked_rows(held, len(folds), self.random_state)) for held in folds]
 
     def _out_of_fold(self, training: MemberTraining, number: int, fold: Fold, views: Views, Y: Csr) -> HeldOut:
-        """Step 2: what members trained on the documents not held out predict for some of those that are."""
+        """Return what members predict for documents held out of their training (step 2)."""
         train = np.setdiff1d(np.arange(Y.shape[0]), fold.held)
         k = self._n_predicted(Y.shape[1])
         topk = training.predict_fold(number, views.rows(train), Y[train], views.rows(fold.stacked), k)
         return HeldOut(topk, Y[fold.stacked], count_pairs(Y[train]))
 
     def _n_predicted(self, n_labels: int, k: int = 0) -> int:
-        """The labels that every member predicts: at least twice as many as become candidates."""
+        """Return how many labels every member predicts: at least twice as many as become candidates."""
         return min(max(2 * self.n_candidates, k), n_labels)
 
     def member_topk(self, views: Views, k: int = 0, allowed: Bools | None = None) -> MemberTopK:
-        """What every member predicts: at least twice as many labels as become candidates, or k allowed ones."""
+        """Return what every member predicts: at least twice as many labels as become candidates, or k allowed ones."""
         k = self._n_predicted(self.n_labels_, k) if allowed is None else k
         named = zip(self.members_, self.member_views_, strict=True)
         return side_by_side([predict_member(member, views, view, k, allowed) for member, view in named])
@@ -303,7 +306,7 @@ class Blend(Model):
         return np.any(known, axis=0) if known else np.zeros(len(texts), bool)
 
     def predict_members(self, X: Inputs, k: int = 5) -> dict[str, TopK]:
-        """What every member predicts on its own, by its name."""
+        """Return what every member predicts on its own, by the member's name."""
         self.check_fitted()
         checks.check_k(k)
         views = checks.check_inputs(X)
@@ -314,13 +317,13 @@ class Blend(Model):
         return {name: TopK(found.labels[at], found.scores[at]).padded(k) for at, name in enumerate(names)}
 
     def _member_topk_twice(self, views: Views, depth: int, allowed: Bools) -> tuple[MemberTopK, MemberTopK]:
-        """What every member predicts, and its ``depth`` best of the allowed labels."""
+        """Return what every member predicts, and its ``depth`` best of the allowed labels."""
         k, named = self._n_predicted(self.n_labels_), zip(self.members_, self.member_views_, strict=True)
         pairs = [predict_member_twice(member, views, view, k, depth, allowed) for member, view in named]
         return side_by_side([every for every, _ in pairs]), side_by_side([among for _, among in pairs])
 
     def _fingerprint(self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext) -> dict[str, Any]:
-        """What tells this training from others; empty where nothing is kept of it."""
+        """Return what identifies this training; empty without a checkpoint folder."""
         if context.checkpoint is None:
             return {}
         held = () if context.validation is None else training_data(*context.validation, None)
@@ -342,59 +345,66 @@ class Blend(Model):
     def _rank(self, views: Views, k: int, depth: int, allowed: Bools | None) -> TopK:
         """Return the k best of the allowed labels of some documents (step 7)."""
         out = TopK.empty(views.n, k)
-        predicted, asked = self._ask_members(views, k, depth, allowed)
+        predicted, deep = self._predict_members(views, k, depth, allowed)
         table = stacking_table(predicted, self.n_candidates, self.pairs_.log_counts)
         probabilities = self.both_passes(table)
         weights = self._label_weights
         table.rank(probabilities if weights is None else probabilities * weights[table.labels], out, allowed)
         if depth:
-            self._rank_further(views, out, depth, allowed, predicted, asked, table, probabilities)
+            self._rank_further(views, out, depth, allowed, predicted, deep, table, probabilities)
         return out
 
     def _rank_further(
-        self, views: Views, out: TopK, depth: int, allowed: Bools | None, predicted: MemberTopK,
-        asked: MemberTopK | None, table: StackingTable, probabilities: Floats,
-    ) -> None:  # fmt: skip
-        """Add labels beyond the candidates to ``out``, for the documents that they may be among the best of."""
+        self,
+        views: Views,
+        out: TopK,
+        depth: int,
+        allowed: Bools | None,
+        predicted: MemberTopK,
+        deep: MemberTopK | None,
+        table: StackingTable,
+        probabilities: Floats,
+    ) -> None:
+        """Add labels beyond the candidates to ``out``, for the documents where they may be among the best."""
         weights = self._label_weights
         rows = np.flatnonzero(out.labels[:, -1] < 0) if weights is None else np.arange(views.n)
         if not len(rows):
             return
-        if asked is None:
-            asked = self.member_topk(views.rows(rows), depth, allowed)
+        if deep is None:
+            deep = self.member_topk(views.rows(rows), depth, allowed)
         elif len(rows) < views.n:
-            asked = asked.rows(rows)
-        further = further_table(predicted, table, asked, rows, self.pairs_.log_counts)
+            deep = deep.rows(rows)
+        further = further_table(predicted, table, deep, rows, self.pairs_.log_counts)
         lowest = lowest_scores(table, probabilities)[rows]
         more = rank_further(further, self.first_pass(further), lowest, out.k, weights)
         best = best_of_both(TopK(out.labels[rows], out.scores[rows]), more)
         out.labels[rows], out.scores[rows] = best.labels, best.scores
 
-    def _ask_members(
+    def _predict_members(
         self, views: Views, k: int, depth: int, allowed: Bools | None
     ) -> tuple[MemberTopK, MemberTopK | None]:
-        """What members predict for the candidates, and for further ones; None where few documents will need those."""
+        """Return what members predict for the candidates, and longer lists; None if few documents will need these."""
         if allowed is None:
-            asked = self.member_topk(views, depth)
-            return (asked.first(self._n_predicted(self.n_labels_)) if depth else asked), asked
+            deep = self.member_topk(views, depth)
+            return (deep.first(self._n_predicted(self.n_labels_)) if depth else deep), deep
         if allowed.mean() * 2 * self.n_candidates >= k:  # candidates that are likely to be allowed
             return self.member_topk(views), None
         return self._member_topk_twice(views, depth, allowed)
 
     def first_pass(self, table: StackingTable) -> Floats:
-        """What the first pass says; the mean of the members' scores where it has learned nothing."""
+        """Return the probabilities of the first pass, or the mean of the members' scores if it has learned nothing."""
         if len(self.forest_.roots) == 0:
             return table.mean_scores(len(self.members_))
         return self.forest_.probabilities(table.columns)
 
     def both_passes(self, table: StackingTable) -> Floats:
-        """The probabilities of candidates."""
+        """Return the probabilities of candidates, by both passes."""
         first = self.first_pass(table)
         return second_pass(table, first, self.second_forest_, self.pairs_) if len(self.forest_.roots) else first
 
     @property
     def names_documents(self) -> bool:  # type: ignore[override]
-        """Whether a member does, or before the training may do."""
+        """Whether evidence of a member names documents; before the training, whether it may."""
         if hasattr(self, "members_"):
             return any(member.names_documents for member in self.members_)
         return self.members is None or any(
@@ -402,12 +412,12 @@ class Blend(Model):
         )
 
     def explain(self, views: Views, labels: Ints) -> list[Evidence]:
-        """Why these labels have their probabilities."""
+        """Explain why these labels have their probabilities."""
         return BlendEvidence(self, views, labels).of_labels()
 
     @cached_property
     def _label_weights(self) -> Floats | None:
-        """What a label's probability is multiplied with for its rank, at most 1; None where all are alike."""
+        """The factors, at most 1, of the labels' probabilities when labels are ranked; None if all are equal."""
         if not self.optimize.startswith("PS"):
             return None
         weights = propensity_weights(self.pairs_.counts.astype(np.float64), int(self.pairs_.n_documents[0]))
@@ -415,7 +425,7 @@ class Blend(Model):
         return relative
 
     def report(self) -> dict[str, Any]:
-        """What was chosen on held-out documents, and the language where a member uses it."""
+        """Return what was chosen on held-out documents, and the language if a member uses it."""
         chosen = {f"C of {m.name}": m.get_params()["C"] for m in self.members_ if m.name in CANDIDATES}
         read = {part for view in self.member_views_ for part in joined.parts(view)}
         if read.isdisjoint((STEMS.name, STEM_BIGRAMS.name, TEXT.name)):
@@ -423,14 +433,14 @@ class Blend(Model):
         return {**chosen, "language": Language(self.language_, share=self.language_share_).described(self.language)}
 
     def to_probabilities(self, top: TopK) -> TopK:
-        """The scores without the weights of labels; where there are none, they are probabilities already."""
+        """Return the scores without the weights of labels; without weights, scores are probabilities already."""
         weights = self._label_weights
         if weights is None:
             return top
         return TopK(top.labels, np.where(top.labels >= 0, top.scores / weights[top.labels], top.scores))
 
     def precision_thresholds(self, consistent: bool) -> PrecisionThresholds | None:
-        """Learned with the stacking model, on documents held out of it."""
+        """Return the thresholds that were learned with the stacking model, on documents held out of it."""
         return self.consistent_precision_ if consistent else self.precision_
 
     def attach_labels(self, labels: LabelSpace | None) -> None:

@@ -29,14 +29,14 @@ from labelspace.types import Bools, Csr, Floats, Ints, Longs, Progress, TopK
 GROWTH = GrowthOptions(max_leaves=16, min_child_weight=3.0, l2=1.0, learning_rate=0.15)
 N_FORESTS = 6  # two of halves and one of all documents, for each pass
 SHORTLIST = 16  # candidates of a document that are judged again
-MAX_PAIRS = 1_000_000  # of labels, the most frequent, that are kept
-MAX_DOCUMENT_LABELS = 200  # of a document, above which its pairs are not counted
-ROW_BLOCK = 256  # documents per task
+MAX_PAIRS = 1_000_000  # pairs of labels that are kept, the most frequent: they bound the size of the saved model
+MAX_DOCUMENT_LABELS = 200  # a document with more labels is not counted: its pairs grow with the square of their number
+ROW_BLOCK = 256  # documents per task of a thread
 
 
 @dataclass(frozen=True)
 class Cooccurrence:
-    """How many documents two labels share; label i has partners[starts[i] : starts[i + 1]], all above i."""
+    """Numbers of documents that two labels share; label i has partners[starts[i] : starts[i + 1]], all above i."""
 
     partners: Annotated[Ints, ids("n_pairs", below="n_labels")]
     shared: Annotated[Floats, array("float32", "n_pairs")]
@@ -50,7 +50,7 @@ class Cooccurrence:
         return np.log1p(self.counts)
 
     def check_state(self) -> None:
-        """Partners are found by bisection, and all counts are numbers of documents."""
+        """Check that partners are in order, for bisection, and that all counts are numbers of documents."""
         must(are_sorted_spans(self.partners, self.starts), "the partners of each label in order")
         must(bool((self.shared >= 0).all() and (self.counts >= 0).all()), "numbers of documents of at least 0")
         must(bool(self.n_documents[0] >= 1), "at least one document")
@@ -74,7 +74,7 @@ class Shortlist(NamedTuple):
 
 
 def count_pairs(Y: Csr) -> Cooccurrence:
-    """Step 1.
+    """Count the training documents that every two labels share.
 
     >>> pairs = count_pairs(Csr(np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1]], np.float32)))
     >>> pairs.partners.tolist(), pairs.shared.tolist(), pairs.starts.tolist()
@@ -117,7 +117,7 @@ class Candidates(NamedTuple):
 
 
 class Passes(NamedTuple):
-    """The stacking model, and what such a model says of documents that it was not fitted on."""
+    """The stacking model, and the answers of such a model for documents that it was not fitted on."""
 
     first: Forest
     second: Forest
@@ -127,7 +127,7 @@ class Passes(NamedTuple):
 def fit_passes(
     held: Sequence[Candidates], n_columns: int, n_rounds: int, random_state: int, progress: Progress
 ) -> Passes:
-    """The trees of both passes; without rows they have no trees."""
+    """Fit the trees of both passes; without rows they have no trees."""
     columns = np.concatenate([np.zeros((0, n_columns), np.float32), *(part.table.columns for part in held)])
     targets = np.concatenate([np.zeros(0, np.float32), *(part.targets for part in held)])
     half = _halves([len(part.table.ends) - 1 for part in held], random_state)
@@ -146,7 +146,7 @@ def fit_passes(
         )
 
     def of_other_half(binned: BinnedColumns, rows: Floats, targets: Floats, in_half: Bools) -> Floats:
-        """The probabilities of rows, by trees that were fitted on the rows of the other half."""
+        """Return the probabilities of rows, by trees that were fitted on the rows of the other half."""
         probabilities = np.empty(len(targets), np.float32)
         for judged in (in_half, ~in_half):
             probabilities[judged] = fit(binned.rows(~judged), targets[~judged]).probabilities(rows[judged])
@@ -165,7 +165,7 @@ def fit_passes(
 
 
 def second_pass(table: StackingTable, first: Floats, forest: Forest, pairs: Cooccurrence) -> Floats:
-    """The probabilities of the second pass, given those of the first; labels outside the shortlist stay below it."""
+    """Return the probabilities of the second pass; labels outside the shortlist stay below it."""
     best = shortlist(table, first, pairs)
     judged = forest.probabilities(best.table)
     by_document = np.ones(best.rows.shape, np.float32)
@@ -176,7 +176,7 @@ def second_pass(table: StackingTable, first: Floats, forest: Forest, pairs: Cooc
 
 
 def _halves(sizes: Sequence[int], random_state: int) -> list[Bools]:
-    """For each of several groups of documents, which are in the first half."""
+    """Return, for each of several groups of documents, which are in the first half."""
     rng = np.random.default_rng(random_state)
     return [rng.permutation(n) < n / 2 for n in sizes]
 
@@ -186,18 +186,18 @@ def _by_row(part: Candidates, half: Bools) -> Bools:
 
 
 def _split(values: Floats, sizes: Sequence[int]) -> list[Floats]:
-    """The values of each group of documents."""
+    """Split values by group of documents."""
     return np.split(values, np.cumsum(sizes))[:-1]
 
 
 def _listed_rows(held: Sequence[Candidates], best: Sequence[Shortlist]) -> list[Longs]:
-    """The rows of the shortlists of each group, among those of all groups."""
+    """Return the rows of the shortlists of each group, among the rows of all groups."""
     begins = np.cumsum([0, *(len(part.targets) for part in held)])
     return [begin + listed.listed for begin, listed in zip(begins, best, strict=False)]
 
 
 def _ranked(part: Candidates, best: Shortlist, probabilities: Floats) -> TopK:
-    """The labels of shortlists, the most probable first."""
+    """Return the labels of shortlists, the most probable first."""
     top = TopK.empty(len(best.rows), SHORTLIST)
     top.labels[best.rows >= 0], top.scores[best.rows >= 0] = part.table.labels[best.listed], probabilities
     order = np.argsort(-top.scores, axis=1, kind="stable")

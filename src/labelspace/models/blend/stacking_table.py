@@ -3,12 +3,12 @@
 Where more labels are requested than there are candidates, or a filter leaves too few, the answer goes on beyond the
 candidates. The candidates, and what both passes of the stacking model say of them, depend neither on k nor on a filter:
 
-1. Ask every member for more labels: twice as many as asked for. With a filter, for allowed ones, and for at least
-   ``FEW_LABELS`` of them. Where there are no more, the answer is exactly the list of all labels without the others.
-2. Those that are no candidates are further ones. Note of each what the stacking table notes of a candidate: the scores
-   are the members', ranks and best scores those of the lists without a filter, as the first pass learned them.
-3. Score them by the first pass; all stay less probable than the document's candidates. The trees give many the same
-   score: of these, the one with the larger sum of the members' scores is first.
+1. Predict more labels by every member: twice as many as requested. With a filter, predict allowed labels, and at least
+   ``FEW_LABELS`` of them. If there are no more, the answer is exactly the list of all labels without the others.
+2. Labels that are no candidates are further candidates. Note of each what the stacking table notes of a candidate:
+   scores come from the longer lists, ranks and best scores from the lists without a filter, which the first pass knows.
+3. Score further candidates by the first pass; all stay less probable than the document's candidates. The trees give
+   many the same score: of these, the label with the larger sum of the members' scores is first.
 """
 
 from collections.abc import Sequence
@@ -32,25 +32,25 @@ from labelspace.models.blend.kernels import (
 )
 from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
 
-ROW_BLOCK = 256  # documents per task
+ROW_BLOCK = 256  # documents per task of a thread: fewer cost calls, more leave threads idle at the end
 BELOW = np.float32(1 - 1e-6)  # a label outside the shortlist is less probable than all in it
 
 
 class MemberTopK(Rankings):
-    """What every member predicts for the same documents."""
+    """The predictions of every member for the same documents."""
 
     __slots__ = ()
 
     def of(self, members: Sequence[int]) -> "MemberTopK":
-        """What some of the members predict."""
+        """Return the predictions of some of the members."""
         return MemberTopK(self.labels[list(members)], self.scores[list(members)])
 
     def rows(self, documents: Longs) -> "MemberTopK":
-        """What they predict for some of the documents."""
+        """Return the predictions for some of the documents."""
         return MemberTopK(self.labels[:, documents], self.scores[:, documents])
 
     def first(self, k: int) -> "MemberTopK":
-        """The first k labels of every list."""
+        """Return the first k labels of every list."""
         return MemberTopK(np.ascontiguousarray(self.labels[:, :, :k]), np.ascontiguousarray(self.scores[:, :, :k]))
 
 
@@ -66,17 +66,17 @@ class StackingTable(CandidateRows):
         return cls(np.empty(ends[-1], np.int32), np.empty((ends[-1], n_columns), np.float32), ends)
 
     def targets(self, Y: Csr) -> Floats:
-        """Which candidates are right: 1 or 0 for each row."""
+        """Return which candidates are right: 1 or 0 for each row."""
         documents = np.repeat(np.arange(Y.shape[0]), np.diff(self.ends))
         return np.asarray(Y[documents, self.labels], np.float32).ravel()
 
     def mean_scores(self, n_members: int) -> Floats:
-        """The mean score of the members for each row."""
+        """Return the mean score of the members for each row."""
         mean: Floats = self.columns[:, -2] / np.float32(n_members)
         return mean
 
     def rank(self, probabilities: Floats, out: TopK, allowed: Bools | None = None) -> None:
-        """Write the candidates with the best probabilities, of those that are allowed, to ``out``."""
+        """Write the allowed candidates with the best probabilities to ``out``."""
         labels, ends = self.labels, self.ends
         if allowed is not None:
             kept, ends = kept_entries(labels, ends, allowed)
@@ -94,12 +94,12 @@ def rank_rows(labels: Ints, scores: Scores, ends: Longs, out_labels: Ints, out_s
 
 
 def n_columns(n_members: int) -> int:
-    """Columns of the table of so many members."""
+    """Return the number of columns of the table of ``n_members`` members."""
     return COLUMNS_PER_MEMBER * n_members + SHARED_COLUMNS
 
 
 def stacking_table(predicted: MemberTopK, depth: int, log_counts: Floats) -> StackingTable:
-    """The candidates: labels that any member ranks among its first ``depth``. ``log_counts`` are of the labels."""
+    """Return the candidates: labels that any member ranks among its first ``depth``."""
     listed, n = predicted.labels, predicted.labels.shape[1]
     counts = np.zeros(n, np.int64)
     run_blocks(lambda start, stop: count_candidates(listed, start, stop, depth, counts), n, ROW_BLOCK)
@@ -115,7 +115,7 @@ def stacking_table(predicted: MemberTopK, depth: int, log_counts: Floats) -> Sta
 def further_table(
     predicted: MemberTopK, table: StackingTable, deep: MemberTopK, documents: Longs, log_counts: Floats
 ) -> StackingTable:
-    """Further candidates of some documents: labels that members list in ``deep``, and that are not in the table."""
+    """Return further candidates of some documents: labels that members list in ``deep`` and that the table lacks."""
     counts = np.zeros(len(documents), np.int64)
 
     def count(start: int, stop: int) -> None:
@@ -135,7 +135,7 @@ HALF_STEP = 2.0**-26  # less than half of the relative distance of two numbers o
 
 
 def further_depth(k: int, n_candidates: int, n_labels: int, allowed: Bools | None) -> int:
-    """The labels that every member is asked for (step 1).
+    """Return how many labels every member predicts (step 1).
 
     >>> further_depth(50, 10, 3000, None), further_depth(5, 10, 3000, np.arange(3000) < 300)
     (100, 300)
@@ -145,9 +145,9 @@ def further_depth(k: int, n_candidates: int, n_labels: int, allowed: Bools | Non
 
 
 def rank_further(further: StackingTable, first: Floats, lowest: Floats, k: int, weights: Floats | None = None) -> TopK:
-    """The best further candidates of each document, less probable than its ``lowest`` candidate (step 3).
+    """Return the best further candidates of each document, less probable than its ``lowest`` candidate (step 3).
 
-    ``first`` are the scores of the first pass, ``weights`` (n_labels,) what a label's probability is multiplied with.
+    ``first`` are the scores of the first pass, ``weights`` (n_labels,) factors of the labels' probabilities.
     """
     total = further.columns[:, -2].astype(np.float64)
     share = 0.5 + 0.5 * total / (1 + np.abs(total))  # from 0 to 1, in the same order
@@ -161,7 +161,7 @@ def rank_further(further: StackingTable, first: Floats, lowest: Floats, k: int, 
 
 
 def lowest_scores(table: StackingTable, scores: Floats) -> Floats:
-    """The lowest score of the candidates of each document; 1 where there is none."""
+    """Return the lowest score of the candidates of each document; 1 for a document without candidates."""
     lowest, some = np.ones(len(table.ends) - 1, np.float32), np.diff(table.ends) > 0
     if some.any():
         lowest[some] = np.minimum.reduceat(scores, table.ends[:-1][some])
@@ -169,7 +169,7 @@ def lowest_scores(table: StackingTable, scores: Floats) -> Floats:
 
 
 def best_of_both(top: TopK, further: TopK) -> TopK:
-    """The best of both, as many as the first has places; the first wins ties.
+    """Return the best labels of both lists, as many as the first has places; the first list wins ties.
 
     >>> best_of_both(TopK.from_scores([[0.5, -np.inf]], k=2), TopK.from_scores([[-np.inf, 0.1]], k=2)).labels.tolist()
     [[0, 1]]

@@ -1,7 +1,8 @@
-"""The steps of the training, reported as one: what is done now, the share of the whole, and the seconds left.
+"""The steps of the training, reported as one: the current step, the share of the whole, and the seconds left.
 
-A step is one member on some documents. What a member took, per document, is what it will take: the first fold predicts
-the others and the training on all documents. A member that was not trained yet is guessed by ``USUAL_COSTS``.
+A step is one member on some documents. A member is expected to take the same time per document as before: the first
+fold predicts the other folds and the training on all documents. A member that was not trained yet is guessed by
+``USUAL_COSTS``.
 """
 
 import time
@@ -13,10 +14,10 @@ from dataclasses import dataclass
 from labelspace.types import OverallProgress, Progress
 
 USUAL_COSTS = {"neighbors": 1.0, "lexical": 1.0}
-"""Relative to each other, of methods that cost less than ``USUAL_COST``; forgotten once they are measured."""
+"""Relative costs of methods that cost less than ``USUAL_COST``; not used after a method was measured."""
 USUAL_COST = 4.0
-KNOWN_FROM = 0.1  # of its first training a member must have done, for its seconds to be known
-PARTS = 1000  # of the whole, that a plain ``Progress`` counts
+KNOWN_FROM = 0.1  # share of its first training after which a member's seconds are extrapolated
+PARTS = 1000  # a plain ``Progress`` counts the whole in these parts
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,12 @@ class Steps:
         self._started, self._fraction, self._share = 0.0, 0.0, 0.0
 
     def skip(self, seconds: float | None = None) -> None:
-        """The next step was done before, and took these seconds where that is known."""
+        """Skip the next step, which was done before and took these seconds, if known."""
         self._finish(seconds)
 
     @contextmanager
     def running(self) -> Iterator[Progress]:
-        """Run the next step, which reports to what this yields."""
+        """Run the next step; the step reports to the yielded function."""
         self._started, self._fraction, main = self.clock(), 0.0, ""
 
         def report(step: str, done: int, total: int) -> None:
@@ -63,7 +64,7 @@ class Steps:
         self._finish(self.clock() - self._started)
 
     def share_done(self) -> float | None:
-        """The share of the whole that was taken; None as long as a member was never measured."""
+        """Return the share of the whole that is done; None as long as a member was never measured."""
         rates = self._rates(0.0)
         if any(step.name not in rates for step in self.steps[:-1]):
             return None
@@ -76,7 +77,7 @@ class Steps:
 
     @property
     def last_seconds(self) -> float:
-        """What the step before took."""
+        """The seconds of the step before."""
         return self.taken.get(self.at - 1, 0.0)
 
     def _finish(self, seconds: float | None) -> None:
@@ -87,7 +88,7 @@ class Steps:
             self._say(self.steps[-1], 1.0, 0.0)
 
     def _report(self) -> None:
-        """Tell the share that is done; it never falls, even where a step takes longer than was thought."""
+        """Report the share that is done; it never falls, even if a step takes longer than expected."""
         elapsed = self.clock() - self._started
         rates = self._rates(elapsed)
         costs = self._costs(rates)
@@ -98,7 +99,7 @@ class Steps:
         self._say(self.steps[self.at], self._share, max(sum(costs) - done, 0.0) if rates else None)
 
     def _rates(self, elapsed: float) -> dict[str, float]:
-        """The seconds per document of each name that was measured, or has run long enough to tell."""
+        """Return the seconds per document of each name that was measured, or has run long enough to extrapolate."""
         seconds, documents = defaultdict[str, float](float), defaultdict[str, int](int)
         for at, taken in self.taken.items():
             seconds[self.steps[at].name] += taken
@@ -109,7 +110,7 @@ class Steps:
         return {name: seconds[name] / documents[name] for name in seconds}
 
     def _costs(self, rates: dict[str, float]) -> list[float]:
-        """The seconds of every step, measured or expected; where nothing was measured, in a unit of no meaning."""
+        """Return the seconds of every step, measured or expected; without a measurement, in an arbitrary unit."""
         usual = sum(map(_usual_cost, rates))
         unit = sum(rates.values()) / usual if rates else 1.0
         expected = [rates.get(step.name, unit * _usual_cost(step.name)) * step.n_documents for step in self.steps]

@@ -23,14 +23,14 @@ from labelspace.types import Bools, Csr, LabelSpace, Longs, Progress, TopK, no_p
 
 
 class Fold(NamedTuple):
-    """The rows that are held out, and those of them that members predict."""
+    """The rows that are held out, and the rows among them that members predict."""
 
     held: Longs
     stacked: Longs
 
 
 class HeldOut(NamedTuple):
-    """What members predict for documents that they were not trained on."""
+    """The predictions of members for documents that they were not trained on."""
 
     topk: MemberTopK
     truth: Csr  # the labels of these documents
@@ -38,7 +38,7 @@ class HeldOut(NamedTuple):
 
 
 def plan(members: Sequence[Member], fold_sizes: Sequence[int], n_documents: int) -> list[Step]:
-    """All steps: each member in each fold, where it is trained on so many documents, on all, and the stacking model."""
+    """Return all steps: each member in each fold, each member on all documents, and the stacking model."""
     methods = Counter(member.method for member in members)
     names = [member.method if methods[member.method] == 1 else str(member) for member in members]
     phases = [(f"fold {at} of {len(fold_sizes)}", n) for at, n in enumerate(fold_sizes, 1)]
@@ -51,7 +51,7 @@ def plan(members: Sequence[Member], fold_sizes: Sequence[int], n_documents: int)
 
 @dataclass(frozen=True)
 class MemberSettings:
-    """What members are trained with, wherever that is."""
+    """The settings that members are trained with, on this machine or another."""
 
     members: Sequence[Member]
     random_state: int
@@ -60,14 +60,14 @@ class MemberSettings:
     language: str = AUTO
 
     def create(self, member: Member) -> Model:
-        """A member that is not trained yet."""
+        """Return a member that is not trained yet."""
         params = member_params(member, self.random_state, self.language)
         return create(member.method, **{**params, **self.tuned.get(member, {})})
 
     def train(
         self, member: Member, views: Views, Y: Csr, progress: Progress = no_progress, checkpoint: Path | None = None
     ) -> Model:
-        """A member that is trained on its view of the documents."""
+        """Return a member that is trained on its view of the documents."""
         model = self.create(member)
         model.check_params()
         context = FitContext(self.labels, progress, checkpoint)
@@ -75,7 +75,7 @@ class MemberSettings:
 
 
 class MemberTraining:
-    """Trains members one after another, as ``steps`` say, and keeps what is finished."""
+    """Trains members one after another in the order of ``steps``, and keeps finished steps."""
 
     def __init__(
         self, settings: MemberSettings, steps: Steps, finished: FinishedSteps, budget: Budget | None = None
@@ -85,7 +85,7 @@ class MemberTraining:
         self._spent_before = 0.0 if budget is None else budget.spent
 
     def must_skip_fold(self, fold: int, n_folds: int) -> bool:
-        """Whether all steps would exceed the budget, by those that were done; then the next fold is left out."""
+        """Leave out the next fold if all steps are expected to exceed the budget; return whether it is left out."""
         share, budget = self.steps.share_done(), self.budget
         if budget is None or share is None:
             return False
@@ -97,7 +97,7 @@ class MemberTraining:
         return True
 
     def predict_fold(self, fold: int, views: Views, Y: Csr, held: Views, k: int) -> MemberTopK:
-        """What each member, trained on ``views``, predicts for the documents held out."""
+        """Return what each member, trained on ``views``, predicts for the documents held out."""
         predicted = []
         for number, member in enumerate(self.members, 1):
             key = member_key(number, fold)
@@ -113,7 +113,7 @@ class MemberTraining:
         return side_by_side(predicted)
 
     def final_members(self, views: Views, Y: Csr) -> dict[int, Model]:
-        """The members, trained on all documents, by their place; but for those that a budget does not suffice for."""
+        """Return the members, trained on all documents, by their place; members over the budget are left out."""
         trained: dict[int, Model] = {}
         begin = 0.0 if self.budget is None else self.budget.spent
         for number, member in enumerate(self.members, 1):
@@ -133,7 +133,10 @@ class MemberTraining:
         return trained
 
     def _must_skip(self, member: Member, trained: Sequence[Member], begin: float) -> bool:
-        """Whether a member would exceed the budget, by how far the others took what was expected; it is left out."""
+        """Leave out a member that is expected to exceed the budget; return whether it is left out.
+
+        The expectation is scaled by how much longer the other members took than expected.
+        """
         if self.budget is None:
             return False
         expected = sum(self.budget.expected.get(str(other), 0.0) for other in trained)
@@ -150,7 +153,7 @@ class MemberTraining:
 
 
 def member_key(number: int, fold: int | None = None) -> str:
-    """What a member, or a member of a fold, is called among the finished steps; both count from 1."""
+    """Return the name of a member, or of a member of a fold, among the finished steps; both count from 1."""
     return f"member-{number}" if fold is None else f"fold-{fold}-member-{number}"
 
 
@@ -170,7 +173,7 @@ def predict_member_twice(
 
 
 def side_by_side(predicted: Sequence[TopK]) -> MemberTopK:
-    """The predictions of all members for the same documents."""
+    """Join the predictions of all members for the same documents."""
     shape = (len(predicted), *predicted[0].labels.shape)
     members = MemberTopK(np.empty(shape, np.int32), np.empty(shape, np.float32))
     for at, top in enumerate(predicted):
@@ -186,7 +189,7 @@ MAX_STACKED = 8_000  # documents that the stacking model learns from
 
 
 def choose_folds(n: int, effort: str = NORMAL) -> int:
-    """The number of folds for n documents; 1 holds out a sample once.
+    """Return the number of folds for n documents; 1 holds out a sample once.
 
     >>> choose_folds(4_000), choose_folds(4_000, "best"), choose_folds(30_000)
     (2, 5, 1)
@@ -195,7 +198,7 @@ def choose_folds(n: int, effort: str = NORMAL) -> int:
 
 
 def held_out_folds(n: int, n_folds: int, random_state: int) -> list[Longs]:
-    """The rows held out of n documents: one sample, or all of them fold by fold; none where documents are too few.
+    """Return the rows held out of n documents: one sample, or all rows fold by fold; none of too few documents.
 
     >>> [len(rows) for rows in held_out_folds(103, 5, 0)], held_out_folds(40, 5, 0)
     ([21, 21, 21, 20, 20], [])
@@ -209,7 +212,7 @@ def held_out_folds(n: int, n_folds: int, random_state: int) -> list[Longs]:
 
 
 def stacked_rows(held: Longs, n_folds: int, random_state: int) -> Longs:
-    """Those of the rows held out in a fold that the stacking model learns from: more gain nothing.
+    """Return the rows held out in a fold that the stacking model learns from: more rows gain nothing.
 
     >>> len(stacked_rows(np.arange(9_000), 2, 0)), len(stacked_rows(np.arange(3_000), 2, 0))
     (4000, 3000)

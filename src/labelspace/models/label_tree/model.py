@@ -55,18 +55,21 @@ from labelspace.models.label_tree.weight_parts import WeightParts
 from labelspace.training import model_selection
 from labelspace.types import Bools, Csr, Dataset, Floats, Ints, Longs, TopK
 
-FLAT_LABELS = 1000  # up to so many labels one flat level is the default
-FLAT_C, TREE_C, LEAF_SIZE = 0.35, 1.0, 100  # a flat level may have either C
-MANY_LABELS = 2**16  # above, trees are grown on less
-CENTROID_FEATURES, CLUSTER_SAMPLE = 512, 2**12  # features that a label keeps, and labels that first centers come from
+FLAT_LABELS = 1000  # up to this number of labels one flat level is the default: no document takes a wrong branch
+FLAT_C = 0.35  # C of a flat level, where the choice between it and ``TREE_C`` is possible
+TREE_C = 1.0  # C of a tree
+LEAF_SIZE = 100  # labels below a last node of a tree: more cost time, fewer cost accuracy
+MANY_LABELS = 2**16  # above, trees are grown on fewer features and first centers, to save memory and time
+CENTROID_FEATURES = 512  # features that a label keeps when labels are many
+CLUSTER_SAMPLE = 2**12  # labels that the first centers are computed from when labels are many
 NGRAMS = {WORDS.name: 1, BIGRAMS.name: 2}  # the views that there is a choice between
 MAX_CHOICE_DOCUMENTS = 20_000  # above, a sample says too little of pairs of words, which need many documents
-TRIAL_TOL = 1.0  # of the trainings that are only compared
+TRIAL_TOL = 1.0  # tolerance of trainings that are only compared: loose, since their order is all that counts
 BIAS = 1.0  # value of the bias feature: with a larger one the biases are regularized less
 CLUSTERED = {"tree": ("balanced", "kmeans")}
 
 Task: TypeAlias = tuple[int, int, Ints]
-"""A node to train: the number of its tree, its own, and hard negatives beside the documents that reach it."""
+"""A node to train: the number of its tree, its own, and hard negatives besides the documents that reach it."""
 
 
 class LabelTree(Model):
@@ -127,27 +130,27 @@ class LabelTree(Model):
     chosen_: dict[str, float] = learned(plain(mapping(real())), default={})  # what was chosen on held-out documents
 
     def sizes(self) -> dict[str, int]:
-        """The columns of the one view that was chosen."""
+        """Return the number of labels, and of columns of the one view that was chosen."""
         return {"n_labels": self.n_labels_, "n_features": self.n_features_}
 
     def check_state(self) -> None:
-        """One view; the children form trees, and the search relies on the order of a feature's nodes."""
+        """Check that there is one view, that children form trees, and that the nodes of each feature are in order."""
         must(len(self.widths_) == 1 and self.widths_.keys() <= {*NGRAMS, GIVEN}, "one view, of words or bigrams")
         check_forest(self.first_child_, self.last_child_, self.roots_)
         must(are_sorted_spans(self.nodes_, self.starts_), "the nodes of each feature in order")
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
-        """Words and bigrams where there is a choice between them, else bigrams."""
+        """Return words and bigrams if there is a choice between them, else bigrams."""
         few, many = model_selection.MIN_DOCUMENTS, MAX_CHOICE_DOCUMENTS
         is_choice = self.tune and not self.label_text and few <= documents.Y.shape[0] <= many
         return (WORDS, BIGRAMS) if is_choice and self._is_flat(documents.Y) else (self.view,)
 
     def read(self, views: Views) -> Views:
-        """All views: one is chosen of them."""
+        """Return all views: the training chooses one of them."""
         return views
 
     def report(self) -> dict[str, Any]:
-        """What was chosen on held-out documents, named as ``--set`` takes it."""
+        """Return what was chosen on held-out documents, by the names that ``--set`` takes."""
         return dict(self.chosen_)
 
     def _fit(self, views: Views, Y: Csr, context: FitContext) -> None:
@@ -171,7 +174,7 @@ class LabelTree(Model):
             self._train_nodes(X, columns, forest, C, context, parts)  # steps 4 and 5
 
     def _choose(self, views: Views, Y: Csr, context: FitContext) -> tuple[str, float | None]:
-        """The view, and C; None leaves C to the shape of the tree."""
+        """Return the view and C; None leaves C to the shape of the tree."""
         self.chosen_ = {}
         tables = self._candidates(views)
         view, C = list(tables)[-1], self.C
@@ -188,19 +191,19 @@ class LabelTree(Model):
         return view, C
 
     def _candidates(self, views: Views) -> dict[str, Csr]:
-        """The views to choose from, the default last; one where there is no other, or all were made alike."""
+        """Return the views to choose from, the default last; only the default if all have the same features."""
         present = [name for name in (*NGRAMS, GIVEN) if name in views.tables] or [self.view.name]
         tables: dict[str, Csr] = {name: views[name] for name in present}
         alike = len({(table.shape, table.nnz) for table in tables.values()}) == 1  # as where a user set ngrams
         return {present[-1]: tables[present[-1]]} if alike or self.label_text else tables
 
     def _is_flat(self, Y: Csr) -> bool:
-        """Whether the labels that documents have will be one flat level."""
+        """Return whether the labels of the documents will be one flat level."""
         n_labels = len(np.unique(Y.indices))
         return self.tree != "hierarchy" and n_labels <= self._max_leaf_size(n_labels)
 
     def _trial(self, X: Csr, Y: Csr, held_out: Csr, C: float, k: int) -> TopK:
-        """What a flat level, trained on X, ranks best for the documents held out."""
+        """Return the best labels of the held-out documents by a flat level that is trained on X."""
         flat = {"tree": "balanced", "max_leaf_size": None, "n_estimators": 1, "hard_negatives": 0, "label_text": 0.0}
         loose = {"C": C, "tol": max(self.tol, TRIAL_TOL), "tune": False}
         trial = LabelTree().set_params(**{**self.get_params(), **flat, **loose})
@@ -221,7 +224,7 @@ class LabelTree(Model):
         return normalize_rows((Z + self.label_text * normalize_rows(context.label_features[seen])).tocsr())
 
     def _build_tree(self, Z: Csr, seen: Ints, context: FitContext, number: int) -> tuple[Ints, list[Longs]]:
-        """The labels in the order of the leaves, and where the parts of each depth start."""
+        """Return the labels in the order of the leaves, and where the parts of each depth start."""
         seed = self.random_state * 1009 + number
         max_leaf = self._max_leaf_size(len(seen))
         if self.tree == "kmeans":
@@ -229,7 +232,7 @@ class LabelTree(Model):
         if self.tree == "hierarchy":
             if context.labels is None or context.labels.hierarchy is None:
                 raise DataError(
-                    "tree='hierarchy' needs a hierarchy of the labels, but there is none; put a hierarchy.tsv beside "
+                    "tree='hierarchy' needs a hierarchy of the labels, but there is none; put a hierarchy.tsv next to "
                     "the data, give labels=LabelSpace(..., hierarchy=...), or set tree='balanced'"
                 )
             return hierarchy_tree(context.labels.hierarchy, seen)
@@ -237,7 +240,7 @@ class LabelTree(Model):
         return balanced_levels(Z, self.branching_factor, max_leaf, seed, sample)
 
     def _max_leaf_size(self, n_labels: int) -> int:
-        """Labels below a last node, for so many labels with documents."""
+        """Return the largest number of labels below a last node, if ``n_labels`` have documents."""
         flat = n_labels <= FLAT_LABELS and self.tree == "balanced" and self.n_estimators == 1
         return self.max_leaf_size or (FLAT_LABELS if flat else LEAF_SIZE)
 
@@ -250,7 +253,7 @@ class LabelTree(Model):
         context: FitContext,
         trained: WeightParts,
     ) -> None:
-        """The classifiers of all nodes of all trees, from the documents of the labels of each tree, in its order."""
+        """Train the classifiers of all nodes of all trees; ``columns`` are the documents of each tree's labels."""
         flat = all(tree.level[-1] == 1 for tree in forest)
         solver = SolverOptions(float(C or (FLAT_C if flat else TREE_C)), float(self.tol), self.max_iter)
         options = ClassifierOptions(self.loss == "logistic", BIAS, solver, float(self.threshold))
@@ -269,13 +272,13 @@ class LabelTree(Model):
 
     @property
     def weights_(self) -> Csr:
-        """The classifiers as a matrix (n_features, n_nodes), made when asked for."""
+        """The classifiers as a matrix (n_features, n_nodes), made at each call."""
         shape = (self.n_features_, len(self.label_))
         values = self.values_ * np.repeat(self.scales_, np.diff(self.starts_))
         return sp.csr_matrix((values, self.nodes_.astype(np.int32), self.starts_), shape=shape)
 
     def label_trees(self) -> list[TreeNodes]:
-        """The trees, each by itself; a label without training documents is in none."""
+        """Return the trees, each by itself; a label without training documents is in none."""
         self.check_fitted()
         ends = [*self.roots_[1:].tolist(), len(self.label_)]
         return [self._nodes(root, end) for root, end in zip(self.roots_.tolist(), ends, strict=True)]
@@ -285,7 +288,7 @@ class LabelTree(Model):
         return TreeNodes(self.first_child_[own] - root, self.last_child_[own] - root, self.label_[own])
 
     def explain(self, views: Views, labels: Ints) -> list[Evidence]:
-        """Why these labels have their scores: integrated gradients along their paths."""
+        """Explain the scores of labels by integrated gradients along their paths."""
         view = next(iter(self.widths_))
         X = normalize_rows(views[view]) if self.normalize else views[view]
         return [PathEvidence(self, X, label, view).evidence() for label in labels.tolist()]
@@ -301,7 +304,7 @@ class LabelTree(Model):
         return parents
 
     def _stages(self, X: Csr, forest: list[PartitionTree]) -> Iterator[list[Task]]:
-        """Nodes to train at one time; with hard negatives one level, since the levels above bring its negatives."""
+        """Yield the nodes to train at one time: all, or with hard negatives a level, which the levels above search."""
         if not self.hard_negatives:
             tasks = [(number, node, NO_DOCUMENTS) for number, tree in enumerate(forest) for node in tree.inner]
             yield sorted(tasks, key=lambda task: forest[task[0]].largest_first(task[1]))
@@ -332,7 +335,7 @@ class LabelTree(Model):
 
     @property
     def power_of_gap(self) -> float:
-        """What the kernels take for ``power``: 0 is the logistic step."""
+        """The kernels' argument for ``power``: 0 is the logistic step."""
         return float(self.power) if self.loss == "squared_hinge" else 0.0
 
     def _predict(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
@@ -354,7 +357,7 @@ class LabelTree(Model):
 
 
 def _documents_of(beams: Ints, n_nodes: int) -> list[Ints]:
-    """For each node, the rows of ``beams`` (n, beam size) that hold it; -1 is no node.
+    """Return for each node the rows of ``beams`` (n, beam size) that hold the node; -1 is no node.
 
     >>> [rows.tolist() for rows in _documents_of(np.array([[1, 0], [1, -1]]), n_nodes=2)]
     [[0], [0, 1]]

@@ -1,4 +1,4 @@
-"""Training the nodes of trees: some children of a node at a time, each for itself, here or on another machine."""
+"""Training the nodes of trees: some children of a node at a time, on this machine or another."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ from labelspace.models.label_tree.weight_parts import WeightParts
 from labelspace.types import Csr, Floats, Ints, Longs
 
 CHILD_BLOCK = 64  # children per part: a wide node is work for several threads
-TASKS_PER_CPU = 8  # of a cluster: few enough to cost little, and enough that no CPU waits long for the last
+TASKS_PER_CPU = 8  # tasks for each CPU of a cluster: few cost little, many leave no CPU waiting long for the last
 NO_DOCUMENTS: Ints = np.zeros(0, np.int32)
 
 
@@ -35,7 +35,7 @@ class NodePart(NamedTuple):
     tree: int
     node: int
     first: int
-    negatives: Ints = NO_DOCUMENTS  # hard ones, beside the documents that reach the node
+    negatives: Ints = NO_DOCUMENTS  # hard negatives, besides the documents that reach the node
 
 
 class TrainedPart(NamedTuple):
@@ -60,7 +60,7 @@ class NodeTraining:
     random_state: int
 
     def parts_of(self, tree: int, node: int, negatives: Ints = NO_DOCUMENTS) -> list[NodePart]:
-        """The parts of a node."""
+        """Return the parts of a node."""
         n_children = int(self.forest[tree].last_child[node] - self.forest[tree].first_child[node])
         return [NodePart(tree, node, first, negatives) for first in range(0, n_children, CHILD_BLOCK)]
 
@@ -81,14 +81,14 @@ class NodeTraining:
         return TrainedPart(begin, features, weights, np.diff(stops), biases)
 
     def cost(self, part: NodePart) -> int:
-        """About how long a part takes: documents that reach the node, times children."""
+        """Estimate how long a part takes: documents that reach the node, times children."""
         cuts, starts = self.forest[part.tree].cuts(part.node), self.columns[part.tree].indptr
         n_children = min(CHILD_BLOCK, len(cuts) - 1 - part.first)
         return (int(starts[cuts[-1]] - starts[cuts[0]]) + len(part.negatives) + 1) * n_children
 
     @property
     def _scratch(self) -> tuple[Ints, Ints]:
-        """Buffers of a thread: one number per feature, and one per document."""
+        """The buffers of a thread: one number per feature, and one per document."""
         mine = self._of_threads
         if not hasattr(mine, "buffers"):
             mine.buffers = np.full(self.X.shape[1], -1, np.int32), np.full(self.X.shape[0], -1, np.int32)
@@ -125,7 +125,7 @@ def train_some(training: NodeTraining, parts: Sequence[NodePart]) -> list[Traine
 
 
 def split_evenly(parts: Sequence[NodePart], cost: Callable[[NodePart], int], n_tasks: int) -> list[Sequence[NodePart]]:
-    """Parts in their order as tasks of about equal cost; one that costs more than a task is one.
+    """Split parts, in their order, into tasks of about equal cost; a part that costs more is a task of its own.
 
     >>> parts = [NodePart(0, node, 0) for node in (0, 1, 2, 3)]
     >>> [len(task) for task in split_evenly(parts, lambda part: 10 if part.node == 0 else 2, n_tasks=3)]
@@ -148,7 +148,7 @@ def _cut(parts: Sequence[NodePart], costs: Sequence[int], share: int) -> Iterato
 
 
 class TrainedNodes:
-    """What was trained, of all nodes, added from any thread in any order."""
+    """The trained classifiers of all nodes, added from any thread in any order."""
 
     def __init__(self, n_nodes: int, parts: WeightParts) -> None:
         self.parts, self.biases, self.sizes = parts, np.zeros(n_nodes, np.float32), np.zeros(n_nodes, np.int64)

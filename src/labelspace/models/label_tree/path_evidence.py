@@ -33,7 +33,7 @@ class PathEvidence:
     view: str
 
     def evidence(self) -> Evidence:
-        """Steps 1 to 3."""
+        """Return the evidence for the label (steps 1 to 3)."""
         leaves = np.flatnonzero(self.model.label_ == self.label).tolist()
         paths = [self._path(path_to(self.model.parents_, leaf)) for leaf in leaves]
         return mean_of_paths(paths, len(self.model.roots_), self.X.indices, self.view, self._labels_of)
@@ -47,7 +47,7 @@ class PathEvidence:
         return TreePath(nodes, *margin_shares(self._log_activation, b, b + parts.sum(axis=1), parts))
 
     def _log_activation(self, margin: Numbers) -> Doubles:
-        """g: see ``kernels.beam_search.log_activation``."""
+        """Return g of margins: see ``kernels.beam_search.log_activation``."""
         if not self.model.power_of_gap:
             return log_sigmoid(margin)
         return np.asarray(-((np.logaddexp(0.0, 2.0 - 2.0 * margin) / 2.0) ** self.model.power_of_gap))

@@ -1,8 +1,8 @@
 """The search in label trees, among all labels or among those of a mask (step 6).
 
-Of at most ``FEW_LABELS`` allowed labels, the trees without all other branches are copied, with the weights of their
-nodes, and searched wholly: the answer is exact. Of more, nodes without an allowed label get a bias so low that the
-search prunes them: the beam has allowed nodes alone.
+For at most ``FEW_LABELS`` allowed labels, the trees are copied without all other branches, and searched as a whole: the
+answer is exact. For more, nodes without an allowed label get a bias so low that the search prunes them: the beam has
+only nodes with allowed labels.
 """
 
 from typing import NamedTuple, Self
@@ -16,8 +16,8 @@ from labelspace.labels.masks import FEW_LABELS, kept_entries
 from labelspace.labels.tree import PRUNED_BIAS, PRUNED_LOG, TreeNodes, widen_beam
 from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
 
-ROW_BLOCK = 64  # documents per task
-LEAVES_PER_BEAM = 5  # that the kernel keeps of each of several trees, times the beam size
+ROW_BLOCK = 64  # documents per task of a thread
+LEAVES_PER_BEAM = 5  # leaves that the kernel keeps of each of several trees, for each node of the beam
 
 
 class SearchedTrees(NamedTuple):
@@ -29,7 +29,7 @@ class SearchedTrees(NamedTuple):
     settings: Search
 
     def search(self, X: Csr, scales: Floats, k: int) -> TopK:
-        """The k best labels of each document."""
+        """Return the k best labels of each document."""
         scaled, out = CsrArrays(X.data * scales[X.indices], X.indices, X.indptr), TopK.empty(X.shape[0], k)
 
         def search(start: int, stop: int) -> None:
@@ -39,7 +39,7 @@ class SearchedTrees(NamedTuple):
         return out
 
     def among(self, allowed: Bools) -> "AllowedTrees":
-        """The trees with allowed labels alone."""
+        """Return the trees with only the allowed labels."""
         label = self.tree.label
         kept = TreeNodes(*self.tree).above(allowed)
         n_labels = len(np.unique(label[kept & (label >= 0)]))
@@ -51,7 +51,7 @@ class SearchedTrees(NamedTuple):
         return AllowedTrees(self._copied(kept), n_labels)
 
     def _copied(self, kept: Bools) -> Self:
-        """The trees of some nodes, which are numbered anew; all are searched."""
+        """Return the trees of some nodes, which are numbered anew; all of them are searched."""
         weights, tree = self.weights, self.tree
         entries, starts = kept_entries(weights.nodes, weights.starts, kept)
         number = np.concatenate([[0], np.cumsum(kept)]).astype(np.int32)  # of the next node that is kept
@@ -67,13 +67,13 @@ class SearchedTrees(NamedTuple):
 
 
 class AllowedTrees(NamedTuple):
-    """Trees with allowed labels alone."""
+    """Trees with only the allowed labels."""
 
     trees: SearchedTrees
-    n_labels: int  # allowed ones
+    n_labels: int  # allowed labels
 
     def search(self, X: Csr, scales: Floats, k: int) -> TopK:
-        """The k best labels of each document; a beam of nodes with one label each may need to be wider for them."""
+        """Return the k best labels of each document, with a wider beam for documents that reach fewer."""
         wanted, widest = min(k, self.n_labels), len(self.trees.tree.label)
 
         def find(rows: Longs, beam_size: int) -> TopK:

@@ -16,8 +16,8 @@ from labelspace.models.label_tree.kernels import count_weights, largest_weights,
 from labelspace.training.linear_weights import id_type
 from labelspace.types import Floats, Ints, Longs
 
-IN_MEMORY = 2**28  # bytes
-SHARE = 16  # of the memory, where that is limited
+IN_MEMORY = 2**28  # bytes of weights that are kept in memory if no limit is known; more go to a file
+SHARE = 16  # weights get one part in 16 of a memory that is limited
 
 
 class FeatureMajor(NamedTuple):
@@ -55,7 +55,7 @@ class WeightParts:
             self._file.close()
 
     def add(self, first_node: int, features: Ints, weights: Floats) -> None:
-        """The features and weights of some nodes from ``first_node`` on, node after node."""
+        """Add the features and weights of some nodes from ``first_node`` on, node after node."""
         with self._lock, large_arrays.refusing_full_disk():
             self._left -= features.nbytes + weights.nbytes
             if self._left < 0 and isinstance(self._file, io.BytesIO):
@@ -66,7 +66,7 @@ class WeightParts:
             self._file.write(weights.tobytes())
 
     def __iter__(self) -> Iterator[tuple[int, Ints, Floats]]:
-        """The first node, features and weights of each part, in the order of the nodes."""
+        """Yield the first node, features and weights of each part, in the order of the nodes."""
         for first_node, (at, size) in sorted(self._parts.items()):
             with large_arrays.refusing_full_disk():  # what is not yet written is written now
                 self._file.seek(at)
@@ -74,7 +74,7 @@ class WeightParts:
             yield first_node, np.frombuffer(read, np.int32, size), np.frombuffer(read, np.float32, size, 4 * size)
 
     def feature_major(self, n_features: int, sizes: Longs) -> FeatureMajor:
-        """All weights by features; ``sizes`` (n_nodes,) is the number of weights of each node. Zeros are left out."""
+        """Return all weights by feature, without zeros; ``sizes`` (n_nodes,) is the number of weights of each node."""
         largest = np.zeros(n_features, np.float32)
         for _, features, weights in self:
             largest_weights(features, weights, largest)

@@ -28,8 +28,8 @@ from labelspace.models.blend.boosting.kernels import (
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Floats, Ints, Longs, Progress
 
-ROW_BLOCK = 8192
-BINNING_SAMPLE = 200_000  # rows that the bins are made by
+ROW_BLOCK = 8192  # rows per task of a thread
+BINNING_SAMPLE = 200_000  # rows that the bins are made from: more give finer quantiles and take longer
 GROWTH = GrowthOptions(MAX_LEAVES, min_child_weight=1.0, l2=1.0, learning_rate=0.05)
 NO_NODES, NO_VALUES = np.zeros(0, np.int32), np.zeros(0, np.float32)
 
@@ -46,7 +46,7 @@ class Forest:
     base: Annotated[Floats, array("float32", 1)]  # the log-odds that boosting starts with
 
     def check_state(self) -> None:
-        """The nodes are those of small trees, one after another, a node before its children."""
+        """Check that the nodes form small trees, one after another, each node before its children."""
         n, inner = len(self.column), np.flatnonzero(self.column >= 0)
         left = self.left[inner]
         must((left > inner).all() and (left + 1 < n).all(), "nodes in order")
@@ -57,7 +57,7 @@ class Forest:
         must(np.bincount(tree[self.column < 0]).max(initial=0) <= MAX_LEAVES, f"trees of at most {MAX_LEAVES} leaves")
 
     def trees(self) -> Longs:
-        """The tree of each node."""
+        """Return the tree of each node."""
         return np.searchsorted(self.roots, np.arange(len(self.column)), side="right") - 1
 
     @cached_property
@@ -65,7 +65,7 @@ class Forest:
         return leaf_bits(self)
 
     def probabilities(self, F: Floats) -> Floats:
-        """The probability of a yes for each row of F (n, columns)."""
+        """Return the probability of a yes for each row of F (n, columns)."""
         scores, forest = np.full(len(F), self.base[0], np.float32), self._leaf_bits
         run_blocks(lambda start, stop: forest_scores(F, start, stop, forest, scores), len(F), ROW_BLOCK)
         return sigmoid(scores)
@@ -105,7 +105,7 @@ class BinnedColumns(NamedTuple):
         return cls(bins, edges)
 
     def rows(self, chosen: Bools) -> "BinnedColumns":
-        """Some of the rows, in the same bins."""
+        """Return some of the rows, in the same bins."""
         return BinnedColumns(self.bins[chosen], self.edges)
 
 
@@ -154,7 +154,7 @@ def _sample(F: Floats, random_state: int) -> Floats:
 
 
 def _bin_edges(column: Floats) -> Floats:
-    """The largest value of each bin but the last: at most BINS - 1, increasing."""
+    """Return the largest value of each bin except the last: at most N_BINS - 1 values, increasing."""
     values = np.unique(column)
     if len(values) <= N_BINS:
         return values[:-1]

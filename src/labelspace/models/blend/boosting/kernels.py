@@ -28,10 +28,10 @@ from labelspace.types import Doubles, Floats, Ints, Longs
 
 Bytes = npt.NDArray[np.uint8]
 N_BINS = 256
-MIN_GAIN = 1e-6
+MIN_GAIN = 1e-6  # a split that gains less is not made: it may be rounding
 HALF = 32  # bits of a half of a packed integer
 LOWER = (1 << HALF) - 1
-MOST_STEPS = 2.0**16  # that 1 is rounded to
+MOST_STEPS = 2.0**16  # a gradient of 1 is counted in so many steps: more are finer, but fewer rows fit into a half
 ROWS_AT_ONCE = 64  # rows side by side, at most: a loop of a length that is not known before becomes vectors
 MAX_LEAVES = 32  # of a tree: its leaves are the bits of a number
 ALL_BITS = np.uint32(2**32 - 1)
@@ -78,7 +78,7 @@ class ForestNodes(NamedTuple):
 
 @kernel()
 def pack_gradients(gradient: Floats, hessian: Floats, scale: float) -> Longs:
-    """Gradient and hessian of each row, times ``scale`` and rounded, as the halves of one integer."""
+    """Return gradient and hessian of each row, times ``scale`` and rounded, as the halves of one integer."""
     packed = np.empty(len(gradient), np.int64)
     for row in range(len(gradient)):
         packed[row] = (integer(np.rint(gradient[row] * scale)) << HALF) + integer(np.rint(hessian[row] * scale))
@@ -96,7 +96,7 @@ def add_histogram(binned: Bytes, packed: Longs, rows: Ints, histogram: Longs) ->
 
 @kernel(fastmath={"arcp", "contract"})
 def best_split(histogram: Longs, scale: float, min_child_weight: float, l2: float) -> tuple[float, int, int]:
-    """Gain, column and last left bin of the best split of a node; column -1 if there is none."""
+    """Return gain, column and last left bin of the best split of a node; column -1 if there is none."""
     total = integer(0)
     for b in range(N_BINS):
         total += histogram[0, b]
@@ -126,7 +126,7 @@ def best_split(histogram: Longs, scale: float, min_child_weight: float, l2: floa
 def leaf_value(
     gradient: Floats, hessian: Floats, rows: Ints, l2: float, learning_rate: float, margin: Floats
 ) -> np.float32:
-    """The value of a leaf with these rows; it is added to their ``margin``."""
+    """Return the value of a leaf with these rows, and add it to their ``margin``."""
     g, h = 0.0, 0.0
     for row in rows:
         g += gradient[row]
