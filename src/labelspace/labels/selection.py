@@ -1,10 +1,10 @@
-"""Which labels an answer may have: by name, by id, by a file of these, or by branches of the hierarchy.
+"""Select the labels that an answer may have: by name, by id, by a file of these, or by branches of the hierarchy.
 
-1. A label of ``include`` or ``exclude`` is a name; where no label has that name, an id (the number of the label, from
-   0). A ``Path`` is a file with one name or id per line; text never is, since it may come from a stranger. A label of
-   ``under`` is a name, or the end of the path to a label: ``bread``, ``food > bread``.
-2. Allowed are the labels of ``include`` and the branches of ``under``; all where there is neither.
-3. Labels of ``exclude`` are not allowed, whatever else is said.
+1. An item of ``include`` or ``exclude`` is a name, or the id of a label (its number, from 0) if no label has that name.
+   A ``Path`` is a file with one name or id per line; text is never read as a path, since it may come from a stranger.
+   An item of ``under`` is a name, or the end of the path to a label: ``bread``, ``food > bread``.
+2. The labels of ``include`` and the branches of ``under`` are allowed; all labels if neither is given.
+3. Labels of ``exclude`` are not allowed, even if the other options allow them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,14 +24,14 @@ from labelspace.labels.tag_options import Given
 from labelspace.types import PATH_SEPARATOR, Bools, Hierarchy, Ints, LabelSpace
 from labelspace.types.limits import MAX_SELECTION_CHARACTERS
 
-COMPARED_NAMES = 20_000  # among which close matches of an unknown name are searched
+COMPARED_NAMES = 20_000  # among which close matches of an unknown name are searched; more make the error slow
 SHOWN = 3  # names in a message
-MAX_DIGITS = 18  # of an id
+MAX_DIGITS = 18  # of an id: longer digit strings from a stranger are not converted to a number
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The labels that are allowed, and how what was given was read."""
+    """The labels that are allowed, and how the options were read."""
 
     labels: LabelSpace
     allowed: Bools  # (n_labels,)
@@ -41,19 +41,19 @@ class Selection:
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
-        """The hierarchy of the allowed labels."""
+        """Return the hierarchy of the allowed labels."""
         return hierarchy_among(_hierarchy(self.labels), self.allowed)
 
     @property
     def summary(self) -> str:
-        """How many labels are allowed, and by what."""
+        """Say how many labels are allowed, and by which options."""
         return f"{self.allowed.sum():,} of {len(self.allowed):,} labels are allowed: {self.described}"
 
 
 def select_labels(
     labels: LabelSpace, include: Given = None, exclude: Given = None, under: Given = None
 ) -> Selection | None:
-    """The labels that are allowed; None where nothing is said of them.
+    """Return the labels that the options allow; None if no option is given.
 
     >>> space = LabelSpace(["food > bread > rye", "food > fish", "drink"]).with_paths()
     >>> chosen = select_labels(space, include=["drink"], under=["bread"], exclude="food > bread")
@@ -78,7 +78,7 @@ def select_labels(
 
 
 def branch(hierarchy: Hierarchy, label: int) -> Bools:
-    """A label and all labels below it. Shape (n_labels,).
+    """Return a mask of a label and all labels below it. Shape (n_labels,).
 
     >>> branch(Hierarchy.from_edges([[1, 0], [2, 1]], n_labels=4), 1).tolist()
     [False, True, True, False]
@@ -94,7 +94,7 @@ def branch(hierarchy: Hierarchy, label: int) -> Bools:
 
 
 def branch_label(labels: LabelSpace, path: str) -> int:
-    """The label that a name, or the end of the path to a label, stands for."""
+    """Return the label that a name, or the end of the path to a label, stands for."""
     hierarchy = _hierarchy(labels)
     if path in labels.index:
         return labels.index[path]
@@ -111,7 +111,7 @@ def branch_label(labels: LabelSpace, path: str) -> int:
 
 
 def _named_at_the_end(labels: LabelSpace, step: str) -> list[int]:
-    """The labels whose name, or the last step of it, is this."""
+    """Return the labels whose name, or its last step, is this."""
     if step in labels.index:
         return [labels.index[step]]
     end = PATH_SEPARATOR + step
@@ -119,7 +119,7 @@ def _named_at_the_end(labels: LabelSpace, step: str) -> list[int]:
 
 
 def _ends_with(labels: LabelSpace, hierarchy: Hierarchy, label: int, steps: Sequence[str]) -> bool:
-    """Whether these steps, the last first, are a way up from a label."""
+    """Return whether these steps, the last first, lead up from a label."""
     frontier = {label}
     for step in reversed(steps):
         above = {int(parent) for below in frontier for parent in hierarchy.parents[below].indices}
@@ -138,7 +138,7 @@ def _hierarchy(labels: LabelSpace) -> Hierarchy:
 
 
 class _Reader:
-    """Reads names, ids and files of these; notes what was no name."""
+    """Reads names, ids and files of these, and notes every item that was not a name."""
 
     def __init__(self, labels: LabelSpace) -> None:
         self._labels = labels
@@ -146,7 +146,7 @@ class _Reader:
         self.reads_files = False
 
     def labels_of(self, option: str, item: str | Path) -> list[int]:
-        """The labels that an item of an option stands for."""
+        """Return the labels that an item of an option stands for."""
         if isinstance(item, Path):
             found = list(self._labels_in(option, str(item)))
             self.reads_files = True
@@ -178,7 +178,7 @@ class _Reader:
 
 
 def label_of(item: str, labels: LabelSpace) -> int | None:
-    """The label of a name or URI, else of an id; None where it is none of them.
+    """Return the label of a name or URI, or else of an id; None if the item is neither.
 
     >>> space = LabelSpace(["bread", "fish"])
     >>> label_of("fish", space), label_of("0", space), label_of("2", space)
@@ -192,12 +192,12 @@ def label_of(item: str, labels: LabelSpace) -> int | None:
 
 
 def with_files(items: Sequence[str] | None, labels: LabelSpace) -> list[str | Path]:
-    """What was typed on this machine: what is no label, but the name of a file, as a path."""
+    """Turn items typed on this machine that are no labels, but names of files, into paths."""
     return [Path(item) if label_of(item, labels) is None and isfile(item) else item for item in items or ()]
 
 
 def ids_of(labels: LabelSpace, names: Sequence[str]) -> Ints:
-    """The ids of labels that are given by name.
+    """Return the ids of labels that are given by name.
 
     >>> ids_of(LabelSpace(["bread", "fish"]), ["fish"]).tolist()
     [1]
@@ -209,7 +209,7 @@ def ids_of(labels: LabelSpace, names: Sequence[str]) -> Ints:
 
 
 def listed(given: Given) -> list[str | Path]:
-    """What is given, one or several; anything but text and paths is an error.
+    """Return the given items, one or several, as a list; raise ParameterError unless they are text or paths.
 
     >>> listed("bread"), listed(("bread", "fish")), listed(None)
     (['bread'], ['bread', 'fish'], [])
@@ -230,7 +230,7 @@ def _unknown(where: str, item: str, labels: LabelSpace, expected: str) -> Parame
 
 
 def _close_names(item: str, names: Iterable[str]) -> list[str]:
-    """A few names that are like an item: without regard to case, or at the end of a path, or almost the same."""
+    """Return a few names that resemble an item: regardless of case, or at the end of a path, or almost the same."""
     compared: dict[str, list[str]] = {}
     for name in islice(names, COMPARED_NAMES):
         for form in {name.lower(), name.rsplit(PATH_SEPARATOR, 1)[-1].lower()}:

@@ -5,13 +5,7 @@ import scipy.sparse as sp
 torch = pytest.importorskip("torch")
 
 from labelspace.labels.codes import Codes  # noqa: E402
-from labelspace.models.secseq.objectives import (  # noqa: E402
-    PrefixObjective,
-    SequenceObjective,
-    build_objective,
-    digit_mask,
-    group_counts,
-)
+from labelspace.models.secseq.objectives import PrefixObjective, SequenceObjective, digit_mask, group_counts  # noqa: E402
 from tests.models.secseq.decoder_twin import (  # noqa: E402
     CODES,
     code_tree,
@@ -232,7 +226,10 @@ def test_a_random_order_depends_on_the_generator():
 def test_tokens_are_the_target_digits_of_all_documents_and_y_is_left_as_it_is(target, max_labels):
     decoder, Y = random_decoder(sequences=target == "sequence"), random_labels(N, 9, unseen=[0])
     before = Y.copy()
-    objective = build_objective(target, Codes(CODES, 3), Y, "frequent", [0], max_labels)
+    if target == "sequence":
+        objective = SequenceObjective(Codes(CODES, 3), Y, "frequent", rng_of(0), max_labels)
+    else:
+        objective = PrefixObjective(Codes(CODES, 3), Y, softmax=target == "label")
     encoder_states = random_states(decoder, 4)
     counts = [objective.loss(decoder, encoder_states, rows)[1] for rows in ALL_ROWS.reshape(2, 4)]
     assert objective.n_tokens == sum(counts) > 0

@@ -18,7 +18,7 @@ CELL_GATES = {"gru": 3, "lstm": 4}
 
 @dataclass(frozen=True)
 class DecoderConfig:
-    """What the number of weights depends on; the number of labels is not part of it."""
+    """The settings that the number of weights depends on; the number of labels is not among them."""
 
     encoder: str  # "bag", "gru" or "convolution"
     word_dim: int  # of the embedding of a word or feature
@@ -33,17 +33,17 @@ class DecoderConfig:
 
     @property
     def output_sizes(self) -> list[int]:
-        """The values of each digit, and the end token."""
+        """Return the number of values of each digit, including the end token."""
         return [self.code_size + (self.sequences and (self.shared_outputs or d == 0)) for d in range(self.code_length)]
 
     @property
     def n_embeddings(self) -> int:
-        """Digits that have an embedding each."""
+        """Return the number of digits that have an embedding each."""
         return self.code_size * (1 if self.shared_embeddings else self.code_length)
 
     @property
     def n_weights(self) -> int:
-        """The number of weights of the decoder, with those of the encoder."""
+        """Return the number of weights of the decoder and the encoder."""
         words, h, d, sizes = self.word_dim, self.hidden_dim, self.decoder_dim, self.output_sizes
         n = h if self.encoder == "bag" else d * h + h  # bias, or attention
         if self.encoder == "gru":
@@ -64,7 +64,7 @@ def _cell_weights(cell: str, inputs: int, units: int) -> int:
     return CELL_GATES[cell] * units * (inputs + units + 2)
 
 
-DOCUMENT_BLOCK = 2**12  # documents that are read at a time
+DOCUMENT_BLOCK = 2**12  # documents that are read at a time, which bounds memory
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class EncoderInputs:
 
     @classmethod
     def from_features(cls, X: Csr) -> Self:
-        """One row of features per document."""
+        """Take one row of features per document."""
         return cls(X, np.arange(X.shape[0] + 1))
 
     @classmethod
     def from_token_ids(cls, ids: Ints, n_tokens: int) -> Self:
-        """One row per token of ids (n, max_length), with a 1 in the token's column; unknown words are empty rows."""
+        """Make a row per token of ids (n, max_length) with a 1 in the token's column; unknown words are empty rows."""
         is_known, columns, lengths = large_arrays.growing(np.bool_), large_arrays.growing(np.int32), [np.zeros(0, int)]
         for part in large_arrays.blocks(len(ids), DOCUMENT_BLOCK):
             is_token = ids[part] != PAD
@@ -102,11 +102,11 @@ class EncoderInputs:
 
     @property
     def n(self) -> int:
-        """The number of documents."""
+        """Return the number of documents."""
         return len(self.starts) - 1
 
     def batch(self, documents: Ints, dropout: float, rng: np.random.Generator) -> tuple[Batch, Ints]:
-        """The table's rows of some documents, values dropped at random, and the number of rows per document."""
+        """Return the rows of some documents, with values dropped at random, and the number of rows per document."""
         lengths = np.diff(self.starts)[documents]
         before = np.cumsum(lengths) - lengths
         rows = np.repeat(self.starts[documents] - before, lengths) + np.arange(lengths.sum())

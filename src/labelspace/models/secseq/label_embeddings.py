@@ -32,12 +32,13 @@ def embed_labels(
     seed: int = 0,
     center: bool = True,
 ) -> Floats | Csr:
-    """Label embeddings (n_labels, dim); with ``center`` around the mean of labels with documents, and of length 1.
+    """Embed labels (n_labels, dim); with ``center`` around the mean of labels with documents, and of length 1.
 
     ``documents`` averages the features of a label's documents, ``walks`` uses random walks among labels that occur
     together, ``text`` the n-grams of its name and synonyms, ``sentences`` a pretrained encoder's embedding of them,
-    ``instances`` which documents have the label, and ``FILE.npy`` the vectors of a file. A label of which nothing is
-    known gets zeros. Without ``dim`` they are not reduced; then most are sparse, and cannot be centered.
+    ``instances`` which documents have the label, and ``FILE.npy`` the vectors of a file. A label that the source knows
+    nothing of gets zeros. Without ``dim`` the embeddings are not reduced; most sources are then sparse, and cannot be
+    centered.
 
     >>> from labelspace.data.synthetic import planted
     >>> data = planted(n=200, d=100, l=20)
@@ -63,7 +64,7 @@ def embed_labels(
 
 
 def _label_table(source: str, X: Csr | None, Y: Csr, labels: LabelSpace | None, seed: int) -> Floats | Csr:
-    """What is known of each label, as rows."""
+    """Return what the source knows of each label, as rows."""
     if source == "documents":
         assert X is not None
         return pifa_embeddings(X, Y)
@@ -77,9 +78,9 @@ def _label_table(source: str, X: Csr | None, Y: Csr, labels: LabelSpace | None, 
 
 
 def read_label_vectors(path: str, n_labels: int) -> Floats:
-    """Vectors of a NumPy file (n_labels, d), divided by the largest value, so that sums of squares stay finite.
+    """Read vectors of a NumPy file (n_labels, d), divided by the largest value so that sums of squares stay finite.
 
-    Nothing of a file is executed, and no more is read than its size.
+    Nothing in the file is executed, and no more is read than its size.
     """
     if not Path(path).is_file():
         raise DataError(f"label_vectors must be a file, but there is none at {path}; give the path of a .npy file")
@@ -101,7 +102,7 @@ def read_label_vectors(path: str, n_labels: int) -> Floats:
 
 
 def truncated_svd(table: Csr | Floats, dim: int, seed: int, power: float = 1.0) -> Floats:
-    """The rows of a table in its principal components, by a randomized singular value decomposition: (n, dim).
+    """Reduce a table to its principal components by a randomized singular value decomposition. Shape (n, dim).
 
     Each component is scaled by its singular value, raised to ``power``. Components beyond the table's rank are 0, and
     so are rows of zeros.
@@ -129,7 +130,7 @@ def truncated_svd(table: Csr | Floats, dim: int, seed: int, power: float = 1.0) 
 
 
 def _text_features(source: str, labels: LabelSpace | None, n_labels: int) -> Csr | Floats:
-    """Label texts as rows; of ``text``, character n-grams: names are short and share stems more often than words."""
+    """Return label texts as rows; ``text`` has character n-grams: names are short and share stems more than words."""
     if labels is None:
         raise DataError(
             f"label_vectors={source} needs the names of the labels, but labels is None; give labels=LabelSpace(names), "
@@ -154,7 +155,7 @@ def _text_features(source: str, labels: LabelSpace | None, n_labels: int) -> Csr
 
 
 def _orthonormal(table: Floats) -> Floats:
-    """An orthonormal basis of the columns."""
+    """Return an orthonormal basis of the columns."""
     basis: Floats = qr(table, mode="economic", overwrite_a=True, check_finite=False)[0]
     return basis
 
@@ -170,17 +171,18 @@ def _center(embeddings: Floats, seen: Bools) -> Floats:
     return (embeddings / np.where(centered > 1e-4 * lengths, centered, np.inf)).astype(np.float32)
 
 
-WALKS_PER_LABEL = 20  # or as many as make ``MAX_PAIRS``
+WALKS_PER_LABEL = 20  # or fewer, so that there are at most ``MAX_PAIRS``
 WALK_LENGTH = 20  # labels per walk
 WINDOW = 5  # maximum distance of a pair in a walk
 MAX_PAIRS = 50_000_000  # about 20 bytes each, if all differ
-WALK_BLOCK = 50_000  # walks whose pairs are counted at once
+WALK_BLOCK = 50_000  # walks whose pairs are counted at once, which bounds memory
 
 
 def walk_cooccurrence(Y: Csr, seed: int) -> Csr:
-    """How often each pair of labels occurs within the window of random walks: (n_labels, n_labels), symmetric.
+    """Count how often each pair of labels occurs within the window of random walks: (n_labels, n_labels), symmetric.
 
-    The walks of DeepWalk on the graph where the weight of an edge is the number of documents with both labels. The
+    The walks are those of DeepWalk (Perozzi, Al-Rfou and Skiena, "DeepWalk: Online Learning of Social Representations",
+    2014) on the graph where the weight of an edge is the number of documents with both labels. The
     graph is never built: a step goes through a document, so memory is that of Y and of the pairs, however many labels
     a document has. With many labels there are fewer walks from each.
     """
@@ -209,7 +211,7 @@ def walk_cooccurrence(Y: Csr, seed: int) -> Csr:
 
 
 def positive_pmi(counts: Csr) -> Csr:
-    """The positive pointwise mutual information of pairs: max(0, log n(i, j) n / (n(i) n(j))).
+    """Return the positive pointwise mutual information of pairs: max(0, log n(i, j) n / (n(i) n(j))).
 
     Skip-gram with negative sampling, which DeepWalk trains on its pairs, factorizes this matrix (Levy and Goldberg,
     2014, with one negative per pair and without the negative part); factorizing it directly needs no training.

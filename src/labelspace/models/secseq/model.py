@@ -69,7 +69,7 @@ EVEN = Constraint("an even number of at least 2", lambda value: integer(2).holds
 
 
 class SequenceModel(Model):
-    """What SeCSeq and mlc2seq share: an encoder, a decoder of label codes, and a search along the code tree."""
+    """The common base of SeCSeq and mlc2seq: an encoder, a decoder of label codes, and a search along the code tree."""
 
     resumes_training = True
     trains_from_cache = True
@@ -136,7 +136,7 @@ class SequenceModel(Model):
     leaf_histogram: str
 
     def sizes(self) -> dict[str, int]:
-        """The shape of a code, and what the network of a code tree takes."""
+        """Return the shape of a code, and the sizes of the network of a code tree."""
         config = self.decoder_config(self._code_size)
         code = {"code_size": config.code_size, "code_length": config.code_length}
         n_features = self._width(WORDS if self.encoder == "bag" else SEQUENCES)
@@ -144,7 +144,7 @@ class SequenceModel(Model):
         return {"n_labels": self.n_labels_, **code, **network}
 
     def check_state(self) -> None:
-        """There must be a tree, and parameters that fit together."""
+        """Check that there is a tree, and that the parameters fit together."""
         must(len(self.weights_) > 0, "code trees")
         must(not any(self._conflicts()), "parameters that go together")
 
@@ -156,15 +156,15 @@ class SequenceModel(Model):
         require("torch", "neural")
 
     def _conflicts(self) -> Iterator[str]:
-        """Settings that exclude each other, each as an error message."""
+        """Yield an error message for each combination of settings that exclude each other."""
         return iter(())
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
-        """The bag of words, or the token sequences, that the encoder reads."""
+        """Return the view that the encoder reads: the bag of words, or token sequences."""
         return (WORDS if self.encoder == "bag" else SEQUENCES,)
 
     def read(self, views: Views) -> Views:
-        """All views: label embeddings may be made of another one than the encoder reads."""
+        """Return all views: label embeddings may be made from a view that the encoder does not read."""
         if self.encoder != "bag" and GIVEN in views.tables:
             raise DataError(
                 f"encoder={self.encoder} reads words in order, but X holds features; give texts, or set encoder=bag"
@@ -184,7 +184,7 @@ class SequenceModel(Model):
 
     @abstractmethod
     def _codes(self, views: Views, Y: Csr, context: FitContext) -> list[Codes]:
-        """The codes of the labels, one set per tree."""
+        """Return the codes of the labels, one set per tree."""
 
     def _predict(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
         if allowed is not None:
@@ -214,7 +214,7 @@ class SequenceModel(Model):
         return [LabelDecoder(*parts) for parts in zip(decoders, trees, *arrays, strict=True)]
 
     def decoder_config(self, code_size: int) -> DecoderConfig:
-        """The sizes of the network of a code tree."""
+        """Return the sizes of the network of a code tree."""
         word_dim, sequences = self.hidden_dim if self.encoder == "bag" else self.word_dim, self.target == "sequence"
         sizes = (word_dim, self.hidden_dim, self.decoder_dim, code_size, self.code_length)
         decoder = self.decoder if sequences else "gated"
@@ -223,7 +223,7 @@ class SequenceModel(Model):
         return DecoderConfig(self.encoder, *sizes, sequences, decoder, *shared)
 
     def label_codes(self) -> list[Codes]:
-        """The codes of the labels, tree by tree."""
+        """Return the codes of the labels, tree by tree."""
         self.check_fitted()
         return [Codes(digits, self._code_size) for digits in self.digits_]
 
@@ -232,11 +232,11 @@ class SequenceModel(Model):
         return self.code_size
 
     def label_trees(self) -> list[TreeNodes]:
-        """The code trees."""
+        """Return the code trees."""
         return [CodeTree.from_codes(codes).to_nodes() for codes in self.label_codes()]
 
     def report(self) -> dict[str, Any]:
-        """The number of parameters, and statistics of the codes."""
+        """Return the number of parameters, and statistics of the codes."""
         self.check_fitted()
         report = {
             "parameters": int(self.embeddings_.size + self.weights_.size),
@@ -318,14 +318,14 @@ class SeCSeq(SequenceModel):
             )
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
-        """What the encoder reads, and the words of the documents where label embeddings are made of them."""
+        """Return the view that the encoder reads, and the words of documents if label embeddings are made from them."""
         read = super().views(documents)
         if self.encoder == "bag" or self.label_vectors != "documents":
             return read
         return (*read, View(WORDS.name, "tfidf", {"ngrams": 1, "min_df": 1, "max_features": MAX_VOCABULARY}, True))
 
     def _codes(self, views: Views, Y: Csr, context: FitContext) -> list[Codes]:
-        """Steps 1 and 2."""
+        """Embed the labels and make their codes (steps 1 and 2)."""
         features = views[WORDS.name] if self.label_vectors == "documents" else None
         context.progress("codes", 0, self.n_estimators)
         options = (self.embedding_dim, self.random_state, self.center_labels)
@@ -385,5 +385,5 @@ class Mlc2Seq(SequenceModel):
         return self.n_labels_
 
     def _codes(self, views: Views, Y: Csr, context: FitContext) -> list[Codes]:
-        """Each label is a digit."""
+        """Return codes of one digit: each label is a digit."""
         return [Codes(np.arange(Y.shape[1], dtype=np.int32)[:, None], Y.shape[1])]

@@ -78,7 +78,7 @@ class Encoder(nn.Module):
         return EncoderStates(pad_packed_sequence(self.encoder_gru(packed)[0], batch_first=True)[0], mask)
 
     def attend(self, encoder_states: EncoderStates, h: Tensor) -> Tensor:
-        """The context vectors a (n, m, hidden_dim) for states h (n, m, decoder_dim) of the decoder."""
+        """Return the context vectors a (n, m, hidden_dim) for states h (n, m, decoder_dim) of the decoder."""
         states = encoder_states.states
         if self.config.encoder == "bag":
             return states.expand(-1, h.shape[1], -1)
@@ -88,7 +88,7 @@ class Encoder(nn.Module):
         return a
 
     def _init_weights(self, rng: np.random.Generator) -> None:
-        """Random weights, drawn from ``rng`` alone; biases are 0."""
+        """Draw random weights from ``rng`` only; biases are 0."""
         with torch.no_grad():
             for name, weights in self.named_parameters():
                 if weights.ndim == 1:
@@ -99,7 +99,7 @@ class Encoder(nn.Module):
 
 
 def output_layers(config: DecoderConfig, n_inputs: int) -> nn.ModuleList:
-    """The output layer of each digit position: one of its own, or the same for all."""
+    """Build the output layer of each digit position: one per position, or one shared by all."""
     if config.shared_outputs:
         return nn.ModuleList([nn.Linear(n_inputs, config.output_sizes[0])] * config.code_length)
     return nn.ModuleList(nn.Linear(n_inputs, size) for size in config.output_sizes)
@@ -124,33 +124,33 @@ class CodeDecoder(Encoder):
                 gate[-1].bias.fill_(1.0)  # type: ignore[index]
 
     def initial_state(self, *sizes: int) -> Tensor:
-        """The state h before any code is generated. Shape (*sizes, decoder_dim)."""
+        """Return the state h before any code is generated. Shape (*sizes, decoder_dim)."""
         return torch.zeros(*sizes, self.config.decoder_dim)
 
     def initial_context(self, encoder_states: EncoderStates) -> Tensor:
-        """The context vectors before any code is generated. Shape (n, hidden_dim)."""
+        """Return the context vectors before any code is generated. Shape (n, hidden_dim)."""
         return self.attend(encoder_states, self.initial_state(len(encoder_states.states), 1))[:, 0]
 
     def embed_digits(self, digits: Tensor, d: int) -> Tensor:
-        """The embeddings of digits at position d, which add up to p. Shape (*digits.shape, decoder_dim)."""
+        """Return the embeddings of digits at position d, which add up to p. Shape (*digits.shape, decoder_dim)."""
         return self.digit_embeddings(digits + d * self.config.code_size)  # type: ignore[no-any-return]
 
     def code_states(self, codes: Tensor, h: Tensor | None = None) -> Tensor:
-        """The states after each of several codes (n, m, decoder_dim), each the sum of its digits' embeddings."""
+        """Return the states after each of several codes (n, m, decoder_dim), each the sum of its digits' embeddings."""
         before = None if h is None else h[None].contiguous()
         return self.code_gru(codes, before)[0]  # type: ignore[no-any-return]
 
     def digit_logits(self, a: Tensor, p: Tensor, d: int) -> Tensor:
-        """The logits of digit d for contexts a (..., hidden_dim) and prefix states p (..., decoder_dim)."""
+        """Return the logits of digit d for contexts a (..., hidden_dim) and prefix states p (..., decoder_dim)."""
         return self.outputs[d](a * self.gates[d](p)) + self.priors[d](p)  # type: ignore[no-any-return]
 
     def sequence_logits(
         self, encoder_states: EncoderStates, document: Longs, step: Longs, is_code: Bools, digits: Longs
     ) -> Iterator[Tensor]:
-        """Given sequences of codes, the logits of each digit position: of all steps for the first, then of codes.
+        """Yield the logits of each digit position, given sequences of codes: of all steps for the first, then of codes.
 
-        Rows are steps, each of a document and with a number; ``digits`` (codes, code_length) are those of the steps
-        that are codes, the others are ends.
+        Rows are steps, each with its document and its number; ``digits`` (codes, code_length) belong to the steps that
+        are codes, the other steps are ends.
         """
         index = torch.from_numpy(document), torch.from_numpy(step)
         n, length = len(encoder_states.states), self.config.code_length
@@ -166,18 +166,18 @@ class CodeDecoder(Encoder):
             yield self.digit_logits(a, p, d)
 
     def start(self, encoder_states: EncoderStates, m: int) -> tuple[Tensor, ...]:
-        """The states (h, a, p) of m empty sequences per document, each (n, m, dim)."""
+        """Return the states (h, a, p) of m empty sequences per document, each (n, m, dim)."""
         h = self.initial_state(len(encoder_states.states), m)
         return h, self.attend(encoder_states, h), h
 
     def next_logits(self, states: tuple[Tensor, ...], d: int) -> Tensor:
-        """The logits of the next digit, which is at position d. Shape (n, m, values)."""
+        """Return the logits of the next digit, which is at position d. Shape (n, m, values)."""
         return self.digit_logits(states[1], states[2], d)
 
     def append(
         self, encoder_states: EncoderStates, states: tuple[Tensor, ...], digits: Tensor, d: int
     ) -> tuple[Tensor, ...]:
-        """The states after one more digit (n, m) at position d."""
+        """Return the states after one more digit (n, m) at position d."""
         h, a, p = states
         p = p + self.embed_digits(digits, d)
         if d < self.config.code_length - 1:
@@ -191,7 +191,7 @@ def _two_layers(n_inputs: int, n_outputs: int, bias: bool = True) -> nn.Sequenti
 
 
 class RecurrentDecoder(Encoder):
-    """Encoder and recurrent decoder of one code tree; the methods are those of ``CodeDecoder`` for sequences."""
+    """Encoder and recurrent decoder of one code tree, with the methods of ``CodeDecoder`` for sequences."""
 
     def __init__(self, config: DecoderConfig, rng: np.random.Generator) -> None:
         super().__init__(config)
@@ -206,7 +206,7 @@ class RecurrentDecoder(Encoder):
     def sequence_logits(
         self, encoder_states: EncoderStates, document: Longs, step: Longs, is_code: Bools, digits: Longs
     ) -> Iterator[Tensor]:
-        """As ``CodeDecoder.sequence_logits``."""
+        """Yield what ``CodeDecoder.sequence_logits`` yields."""
         n, length = len(encoder_states.states), self.config.code_length
         n_steps = int(step.max(initial=0)) + 1
         tokens = np.full((n, n_steps * length + 1), self.config.n_embeddings)  # the start, then all digits
@@ -221,19 +221,19 @@ class RecurrentDecoder(Encoder):
             yield self.outputs[d](o[document[is_code], step[is_code], d])
 
     def start(self, encoder_states: EncoderStates, m: int) -> tuple[Tensor, ...]:
-        """The states (cell, o) of m empty sequences per document, each (n, m, dim)."""
+        """Return the states (cell, o) of m empty sequences per document, each (n, m, dim)."""
         n = len(encoder_states.states)
         state = self._initial_state(encoder_states)[:, None].expand(-1, m, -1)
         return self._step(encoder_states, state, torch.full((n, m), self.config.n_embeddings))
 
     def next_logits(self, states: tuple[Tensor, ...], d: int) -> Tensor:
-        """The logits of the next digit, which is at position d. Shape (n, m, values)."""
+        """Return the logits of the next digit, which is at position d. Shape (n, m, values)."""
         return self.outputs[d](states[1])  # type: ignore[no-any-return]
 
     def append(
         self, encoder_states: EncoderStates, states: tuple[Tensor, ...], digits: Tensor, d: int
     ) -> tuple[Tensor, ...]:
-        """The states after one more digit (n, m) at position d."""
+        """Return the states after one more digit (n, m) at position d."""
         tokens = digits if self.config.shared_embeddings else digits + d * self.config.code_size
         return self._step(encoder_states, states[0], tokens)
 
@@ -244,20 +244,20 @@ class RecurrentDecoder(Encoder):
         return after[0].view(*tokens.shape, -1), self._combine(encoder_states, s.view(*tokens.shape, -1))
 
     def _initial_state(self, encoder_states: EncoderStates) -> Tensor:
-        """s_0, and for an LSTM zeros as the content of its cells. Shape (n, decoder_dim or twice that)."""
+        """Return s_0, for an LSTM with zeros as the content of its cells. Shape (n, decoder_dim or twice that)."""
         mask = encoder_states.mask[:, :, None]
         s = torch.tanh(self.initial((encoder_states.states * mask).sum(1) / mask.sum(1)))
         return torch.cat([s, torch.zeros_like(s)], 1) if self.config.decoder == "lstm" else s
 
     def _split(self, state: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """The state (n, dim) as torch's cells take it."""
+        """Convert the state (n, dim) to the form of torch's cells."""
         if self.config.decoder == "gru":
             return state[None].contiguous()
         s, cells = state[None].chunk(2, 2)
         return s.contiguous(), cells.contiguous()
 
     def _combine(self, encoder_states: EncoderStates, s: Tensor) -> Tensor:
-        """The vectors o for states s (n, m, decoder_dim)."""
+        """Return the vectors o for states s (n, m, decoder_dim)."""
         return torch.tanh(self.combine(torch.cat([s, self.attend(encoder_states, s)], 2)))
 
 
@@ -265,12 +265,12 @@ SequenceDecoder = CodeDecoder | RecurrentDecoder
 
 
 def build_decoder(config: DecoderConfig, rng: np.random.Generator) -> SequenceDecoder:
-    """A decoder of this kind and size, with random weights."""
+    """Build a decoder of this kind and size, with random weights."""
     return CodeDecoder(config, rng) if config.decoder == "gated" else RecurrentDecoder(config, rng)
 
 
 def decoder_from_weights(config: DecoderConfig, weights: Floats) -> SequenceDecoder:
-    """A trained decoder from its weights in one array."""
+    """Build a trained decoder from its weights in one array."""
     decoder = build_decoder(config, np.random.default_rng(0))
     vector_to_parameters(torch.tensor(weights), decoder.parameters())
     return decoder.requires_grad_(False)

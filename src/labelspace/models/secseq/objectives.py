@@ -17,7 +17,7 @@ from labelspace.models.secseq.config import MAX_SEQUENCE
 from labelspace.models.secseq.network import CodeDecoder, EncoderStates, SequenceDecoder
 from labelspace.types import Bools, Csr, Doubles, Ints, Longs
 
-MASKED = -1e9  # logit of a digit that does not exist
+MASKED = -1e9  # logit of a digit that does not exist; minus infinity times a target of 0 would be NaN
 
 
 class PrefixObjective:
@@ -42,7 +42,7 @@ class PrefixObjective:
         self.n_tokens = sum(int((self.n_children[nodes] > 1).sum()) for nodes in parents)
 
     def loss(self, decoder: SequenceDecoder, encoder_states: EncoderStates, rows: Ints) -> tuple[Tensor, int]:
-        """The mean loss over a batch of documents, and the number of its target digits."""
+        """Return the mean loss over a batch of documents, and the number of its target digits."""
         assert isinstance(decoder, CodeDecoder), "others learn sequences"
         a, tree = decoder.initial_context(encoder_states), self.tree
         documents, nodes = np.arange(len(rows)), np.zeros(len(rows), np.int64)  # pairs of a document and a prefix
@@ -73,7 +73,7 @@ class PrefixObjective:
         return total / len(rows), n_tokens
 
     def init_biases(self, decoder: SequenceDecoder) -> None:
-        """Start each digit at the log-odds of following a prefix where it can: these need not be learned then."""
+        """Start each digit at the log-odds of following a prefix that it can follow: they need not be learned."""
         tree = self.tree
         above = np.array([self.levels[0].shape[0]] if self.levels else [])  # documents of each node of a level
         positives, negatives = [], []
@@ -139,7 +139,7 @@ class SequenceObjective:
             _set_biases(decoder, d, np.log(n_times / len(self.starts)))
 
     def loss(self, decoder: SequenceDecoder, encoder_states: EncoderStates, rows: Ints) -> tuple[Tensor, int]:
-        """The mean loss over a batch of documents, and the number of its target digits."""
+        """Return the mean loss over a batch of documents, and the number of its target digits."""
         document, step, label = self._targets(rows)
         is_code = label >= 0  # else the end
         digits, nodes = self.digits[label[is_code]], self.nodes[label[is_code]]
@@ -154,7 +154,7 @@ class SequenceObjective:
         return total / len(rows), int(is_code.sum()) * self.tree.code_length
 
     def _targets(self, rows: Ints) -> tuple[Longs, Longs, Longs]:
-        """The steps of a batch of sequences: document, number of the step, and label; -1 is the end.
+        """Return the steps of a batch of sequences: document, number of the step, and label; -1 is the end.
 
         A sequence that is cut at ``max_sequence`` has no end, and a document without labels has no steps.
         """
@@ -169,7 +169,7 @@ class SequenceObjective:
         return document, step, label
 
     def _cross_entropy(self, logits: Tensor, nodes: Longs, truth: Longs, may_end: Bools | None = None) -> Tensor:
-        """The cross-entropy of the digits after some prefixes; with ``masked``, among those that exist."""
+        """Return the cross-entropy of the digits after some prefixes; with ``masked``, among those that exist."""
         if not self.masked:
             return cross_entropy(logits, torch.from_numpy(truth), reduction="sum")
         prefixes, prefix_of = np.unique(nodes, return_inverse=True)
@@ -183,30 +183,13 @@ class SequenceObjective:
 Objective: TypeAlias = PrefixObjective | SequenceObjective
 
 
-def build_objective(
-    target: str,
-    codes: Codes,
-    Y: Csr,
-    label_order: str,
-    seed: list[int],
-    max_sequence: int = MAX_SEQUENCE,
-    masked: bool = True,
-    repeated: bool = False,
-) -> Objective:
-    """The objective of a ``target``; ``seed`` is that of a random label order."""
-    if target == "sequence":
-        options = (max_sequence, masked, repeated)
-        return SequenceObjective(codes, Y, label_order, np.random.default_rng(seed), *options)
-    return PrefixObjective(codes, Y, softmax=target == "label")
-
-
 def _set_biases(decoder: SequenceDecoder, d: int, values: Doubles) -> None:
     with torch.no_grad():
         decoder.outputs[d].bias.copy_(torch.from_numpy(values))  # type: ignore[operator]
 
 
 def digit_mask(tree: CodeTree, nodes: Longs, width: int) -> Bools:
-    """Which digits exist after each of some prefixes. Shape (len(nodes), width)."""
+    """Return a mask of the digits that exist after each of some prefixes. Shape (len(nodes), width)."""
     first, n_children = tree.first_child[nodes], tree.last_child[nodes] - tree.first_child[nodes]
     children = np.repeat(first - np.cumsum(n_children) + n_children, n_children) + np.arange(n_children.sum())
     mask = np.zeros((len(nodes), width), bool)
@@ -215,7 +198,7 @@ def digit_mask(tree: CodeTree, nodes: Longs, width: int) -> Bools:
 
 
 def group_counts(Y: Csr, group: Ints, n_groups: int) -> Csr:
-    """The number of labels of each group per document. Shape (n, n_groups)."""
+    """Count the labels of each group per document. Shape (n, n_groups)."""
     counts = sp.csr_matrix((Y.data.copy(), group[Y.indices], Y.indptr.copy()), shape=(Y.shape[0], n_groups))
     counts.sum_duplicates()  # in place, so on copies
     return counts

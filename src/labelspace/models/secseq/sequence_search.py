@@ -1,6 +1,6 @@
-"""Constrained beam search and sampling of sequences of codes, for target ``sequence``: codes that exist, none twice."""
+"""Beam search and sampling of sequences for target ``sequence``: of codes that exist, none twice, or of any digits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from labelspace.models.secseq.network import EncoderStates, SequenceDecoder
 from labelspace.models.secseq.objectives import digit_mask
 from labelspace.types import Floats, Longs
 
-STEP_KEYS = 3200  # steps of a seed that have random numbers of their own
+STEP_KEYS = 3200  # steps of a seed with random numbers of their own; later steps share those of the next seed
 
 
 @dataclass
@@ -32,30 +32,18 @@ class Hypotheses:
 
     @classmethod
     def empty(cls, decoder: SequenceDecoder, encoder_states: EncoderStates, m: int) -> Self:
-        """Sequences without codes."""
-        n = len(encoder_states.states)
-        return cls(
-            torch.zeros(n, m),
-            decoder.start(encoder_states, m),
-            torch.zeros(n, m, dtype=torch.long),
-            torch.ones(n, m),
-            torch.zeros(n, m, dtype=torch.bool),
-            torch.zeros(n, m, 0, dtype=torch.long),
-            torch.zeros(n, m, 0),
-        )
+        """Start sequences without codes."""
+        zeros = torch.zeros(len(encoder_states.states), m)
+        no_codes = torch.zeros(*zeros.shape, 0)
+        states = decoder.start(encoder_states, m)
+        return cls(zeros, states, zeros.long(), torch.ones_like(zeros), zeros.bool(), no_codes.long(), no_codes)
 
     def select(self, index: Tensor) -> Self:
-        """These hypotheses (n, m) of each document; one may be selected several times."""
+        """Return these hypotheses (n, m) of each document; one may be selected several times."""
         rows = torch.arange(len(index))[:, None]
-        return type(self)(
-            self.log_probabilities[rows, index],
-            tuple(state[rows, index] for state in self.states),
-            self.nodes[rows, index],
-            self.prefix_probabilities[rows, index],
-            self.ended[rows, index],
-            self.leaves[rows, index],
-            self.leaf_probabilities[rows, index],
-        )
+        names = [part.name for part in fields(self) if part.name != "states"]
+        states = tuple(state[rows, index] for state in self.states)
+        return type(self)(states=states, **{name: getattr(self, name)[rows, index] for name in names})
 
 
 def generate_sequences(
@@ -69,8 +57,8 @@ def generate_sequences(
 ) -> tuple[Longs, Floats]:
     """Generate m sequences per document: the most probable by beam search, or, with a seed, at random.
 
-    Returns their leaves (n, m, codes), at most ``max_sequence`` and -1 after the last, and the weight of each: see
-    ``leaf_weights``.
+    Codes exist, and none occurs twice. Return the leaves of the sequences (n, m, codes), at most ``max_sequence`` and
+    -1 after the last, and the weight of each leaf: see ``leaf_weights``.
     """
     beam = Hypotheses.empty(decoder, encoder_states, m)
     if seed is None:
@@ -101,10 +89,10 @@ def generate_sequences(
 def leaf_weights(
     leaves: Tensor, probabilities: Tensor, log_probabilities: Tensor, sampled: bool, count: bool
 ) -> Tensor:
-    """The weight of each leaf (n, m, codes) in m sequences of these log-probabilities (n, m); 0 where there is none.
+    """Weight each leaf (n, m, codes) in m sequences with these log-probabilities (n, m); 0 for no leaf.
 
-    With ``count`` 1 each. Else, with a beam, the probability of the sequence among those of the beam, times that of the
-    code in it; with samples, 1 / m.
+    With ``count`` each leaf weighs 1. Otherwise it weighs 1 / m if the sequences are samples; in a beam, the
+    probability of the sequence among those of the beam, times the probability of the code in the sequence.
     """
     if count:
         return ((leaves >= 0) & log_probabilities.isfinite()[:, :, None]).float()
@@ -114,7 +102,7 @@ def leaf_weights(
 
 
 def best_continuations(log_probabilities: Tensor, of_digits: Tensor) -> tuple[Tensor, Tensor]:
-    """The m best of all continuations of m sequences (n, m) by a digit (n, m, values): sequence and digit, (n, m)."""
+    """Return the m best continuations of m sequences (n, m) by a digit (n, m, values): sequence and digit, (n, m)."""
     continuations, n_values = (log_probabilities[:, :, None] + of_digits).flatten(1), of_digits.shape[2]
     best = continuations.topk(log_probabilities.shape[1], 1).indices
     return best // n_values, best % n_values
@@ -123,14 +111,14 @@ def best_continuations(log_probabilities: Tensor, of_digits: Tensor) -> tuple[Te
 def _digit_log_probabilities(
     decoder: SequenceDecoder, tree: CodeTree, beam: Hypotheses, d: int, n_codes: int
 ) -> Tensor:
-    """The log-probabilities of each value of digit d; the last one is the end. Shape (n, m, code_size + 1)."""
+    """Return the log-probabilities of each value of digit d; the last value is the end. Shape (n, m, code_size + 1)."""
     end = decoder.config.code_size
     logits = decoder.next_logits(beam.states, d)
     prefixes, prefix_of = np.unique(beam.nodes.numpy(), return_inverse=True)
     mask = torch.from_numpy(digit_mask(tree, prefixes, end + 1))[prefix_of.reshape(beam.nodes.shape)]
     if d == 0:
         mask[:, :, end] = n_codes > 0
-    logits = pad(logits, (0, end + 1 - logits.shape[2]))  # where the end is no value
+    logits = pad(logits, (0, end + 1 - logits.shape[2]))  # the end is no value of every digit
     if n_codes:
         _mask_generated(mask, tree, beam, d, n_codes)
     log_probabilities = logits.masked_fill(~mask, -torch.inf).log_softmax(2).masked_fill(~mask, -torch.inf)
@@ -140,7 +128,7 @@ def _digit_log_probabilities(
 
 
 def _mask_generated(mask: Tensor, tree: CodeTree, beam: Hypotheses, d: int, n_codes: int) -> None:
-    """No code twice: mask digits that lead only to codes that are in the sequence already."""
+    """Mask digits that lead only to codes that are in the sequence already, so that no code occurs twice."""
     leaves = beam.leaves[:, :, :n_codes].numpy()
     ancestors = leaves  # at the level of digit d
     for _ in range(tree.code_length - 1 - d):
@@ -156,7 +144,7 @@ def _mask_generated(mask: Tensor, tree: CodeTree, beam: Hypotheses, d: int, n_co
 
 
 def sample_digits(log_probabilities: Tensor, seed: int, step: int) -> tuple[Tensor, Tensor]:
-    """Every hypothesis, and a digit drawn at random for it; draws depend on seed, hypothesis and step alone."""
+    """Draw a digit for every hypothesis; draws depend only on the seed, the hypothesis and the step."""
     n, m, n_values = log_probabilities.shape
     draws = [uniform_from_key(np.uint64((seed * STEP_KEYS + step) * m + number)) for number in range(m)]
     cumulative = log_probabilities.exp().cumsum(2)
@@ -195,9 +183,11 @@ def generate_free(
     max_sequence: int,
     count: bool,
 ) -> tuple[Longs, Floats]:
-    """The leaves (n, m, codes) of m sequences per document, -1 where there is none, and their weights.
+    """Generate m sequences of any digits per document; return what ``generate_sequences`` returns.
 
-    As ``sequence_search.generate_sequences``, with any digits.
+    1. Generate a sequence of digits, by beam search or at random, until its end: every value may follow every other.
+    2. Segment the sequence s into floor(|s| / D) chunks of D digits; the digits that remain are ignored.
+    3. Follow each chunk down the code tree to a leaf; the leaf is -1 if no label has the code.
     """
     max_digits = max_sequence * tree.code_length
     digits, steps, log_probabilities = generate_digits(decoder, encoder_states, m, max_digits, seed)  # step 1
@@ -212,7 +202,7 @@ def generate_digits(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Generate m sequences of digits per document: the most probable by beam search, or, with a seed, at random.
 
-    Returns the digits (n, m, steps), -1 from the end on, the log-probability of each, and those of the sequences.
+    Return the digits (n, m, steps), -1 from the end on, the log-probability of each, and those of the sequences.
     """
     end, n = decoder.config.code_size, len(encoder_states.states)
     states = decoder.start(encoder_states, m)
@@ -241,7 +231,7 @@ def generate_digits(
 
 
 def segment(sequences: Tensor, code_length: int) -> Tensor:
-    """Sequences (n, m, steps) in chunks (n, m, steps // code_length, code_length), without the rest.
+    """Split sequences (n, m, steps) into chunks (n, m, steps // code_length, code_length), without the rest.
 
     >>> segment(torch.arange(8)[None, None], 3).tolist()
     [[[[0, 1, 2], [3, 4, 5]]]]
@@ -252,7 +242,7 @@ def segment(sequences: Tensor, code_length: int) -> Tensor:
 
 
 def _trace_back(history: list[tuple[Tensor, Tensor, Tensor]], n: int, m: int) -> tuple[Tensor, Tensor]:
-    """The digits and log-probabilities (n, m, steps) of the sequences that remain after the last step."""
+    """Return the digits and log-probabilities (n, m, steps) of the sequences that remain after the last step."""
     rows, at = torch.arange(n)[:, None], torch.arange(m).expand(n, m)
     digits, log_probabilities = [], []
     for index, of_step, chosen in reversed(history):

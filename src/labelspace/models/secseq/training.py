@@ -16,7 +16,7 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.secseq.config import EncoderInputs
 from labelspace.models.secseq.decoding import LabelDecoder, leaf_counts, predict_topk
 from labelspace.models.secseq.network import SequenceDecoder, build_decoder
-from labelspace.models.secseq.objectives import Objective, build_objective
+from labelspace.models.secseq.objectives import Objective, PrefixObjective, SequenceObjective
 from labelspace.store import Arrays
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import VALIDATION_K, batch_schedule, epoch_batches, r_precision, run_epochs
@@ -27,8 +27,8 @@ from labelspace.types import Csr, Floats, Ints
 if TYPE_CHECKING:
     from labelspace.models.secseq.model import SequenceModel
 
-STEPS = 300  # batches that suffice
-EPOCHS = (8, 15)  # bounds of the number that is chosen
+STEPS = 300  # batches that suffice; epochs are chosen so that there are about this many, within bounds
+EPOCHS = (8, 15)  # bounds of the chosen number of epochs
 
 Tick = Callable[[int], None]
 """Reports how many more target digits were trained on."""
@@ -46,7 +46,7 @@ class TreeNetwork:
         self.n_reported = 0  # target digits that the progress counts
 
     def arrays(self) -> Arrays:
-        """All that a step changes."""
+        """Return all arrays that a step changes."""
         weights = self.optimizer.weights
         return {
             "vectors": self.layer.vectors,
@@ -76,20 +76,16 @@ class TreeTrainer:
         tables = [table for X, labels in splits for table in (X.table, sp.csr_matrix(X.starts), labels)]
         tables += [sp.csr_matrix(code.digits) for code in codes]  # they may be made of label names, which are not in Y
         self.fingerprint = {"params": model.get_params(), "data": data_fingerprint(*tables)}
-        self.objectives = [
-            build_objective(
-                model.target,
-                code,
-                Y,
-                model.label_order,
-                [model.random_state, tree, 1],
-                model.max_sequence,
-                model.masked_softmax,
-                model.repeated_codes,
-            )
-            for tree, code in enumerate(codes)
-        ]
+        self.objectives = [self._objective(code, tree) for tree, code in enumerate(codes)]
         self.n_tokens = self.epochs * sum(objective.n_tokens for objective in self.objectives)
+
+    def _objective(self, codes: Codes, tree: int) -> Objective:
+        model = self.model
+        if model.target != "sequence":
+            return PrefixObjective(codes, self.Y, softmax=model.target == "label")
+        rng = np.random.default_rng([model.random_state, tree, 1])
+        options = (model.max_sequence, model.masked_softmax, model.repeated_codes)
+        return SequenceObjective(codes, self.Y, model.label_order, rng, *options)
 
     def train(self, context: FitContext) -> list[TrainedTree]:
         """Train all trees, in parallel."""
@@ -100,7 +96,7 @@ class TreeTrainer:
             )
 
     def train_tree(self, tree: int, tick: Tick) -> TrainedTree:
-        """Train one tree; draws depend on the seed and its number alone."""
+        """Train one tree; draws depend only on the seed and the tree's number."""
         model, objective = self.model, self.objectives[tree]
         rng = np.random.default_rng([model.random_state, tree])
         config = model.decoder_config(self.codes[tree].code_size)
@@ -123,7 +119,7 @@ class TreeTrainer:
         return *quantize_int8(net.layer.vectors), net.optimizer.weights.value, shares, scores
 
     def _run_epoch(self, net: TreeNetwork, objective: Objective, tree: int, epoch: int, tick: Tick) -> None:
-        """One pass over the documents; draws depend on the seed, the tree and the epoch's number alone."""
+        """Pass over the documents once; draws depend only on the seed, the tree and the epoch's number."""
         rng = np.random.default_rng([self.model.random_state, tree, 2, epoch])
         tick(epoch * objective.n_tokens - net.n_reported)  # above 0 where a training resumes
         net.n_reported = (epoch + 1) * objective.n_tokens
@@ -133,7 +129,7 @@ class TreeTrainer:
     def _step(
         self, net: TreeNetwork, objective: Objective, rows: Ints, lr_decay: float, rng: np.random.Generator
     ) -> int:
-        """One batch: encode, loss, gradient step (steps 3 to 5); returns the number of target digits."""
+        """Train on one batch: encode, loss, gradient step (steps 3 to 5); return the number of target digits."""
         model, zeros = self.model, np.zeros(net.layer.vectors.shape[1], np.float32)
         net.n_steps += 1
         batch, lengths = self.inputs.batch(rows, model.input_dropout, rng)
@@ -150,7 +146,7 @@ class TreeTrainer:
         return n_tokens
 
     def _validate(self, net: TreeNetwork, tree: CodeTree, shares: Floats) -> float:
-        """R-precision on the validation documents."""
+        """Return the R-precision on the validation documents."""
         assert self.validation is not None
         inputs, Y = self.validation
         scales = np.ones(len(net.layer.vectors), np.float32)

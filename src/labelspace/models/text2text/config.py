@@ -1,4 +1,4 @@
-"""The architecture of a T5; torch is not needed to know it."""
+"""The architecture of a T5, and the settings that are saved with it; this module does not import torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -26,7 +26,7 @@ class T5Config:
 
     @property
     def n_weights(self) -> int:
-        """The number of weights of a ``T5``, without its token embeddings."""
+        """Return the number of weights of a ``T5``, without its token embeddings."""
         dim = self.embedding_dim
         attention = dim + 4 * dim * self.n_heads * self.head_dim
         feed_forward = dim + (2 + self.gated) * dim * self.hidden_dim
@@ -36,7 +36,7 @@ class T5Config:
 
 
 def own_config(saved: Mapping[str, Any]) -> T5Config:
-    """The sizes in a saved configuration, of either engine."""
+    """Return the sizes in a saved configuration, of either engine."""
     return T5Config(**{field.name: saved[field.name] for field in fields(T5Config)})
 
 

@@ -1,4 +1,4 @@
-"""Constrained decoding: the decoder can write existing targets only; its training loss and its beam search.
+"""Constrained decoding: the decoder can write existing targets only. Training loss, beam search, label scores.
 
 The targets of a column group form a prefix trie of tokens. After each prefix only the tokens that lead to some target
 are scored, in training as in decoding, so the probabilities of a group's targets add up to 1. A token without
@@ -19,7 +19,7 @@ from labelspace.models.text2text.targets import Targets
 from labelspace.models.text2text.tokenization import PrefixTrie, Tokenization, Tokens, pad
 from labelspace.types import Csr, Doubles, Ints, Longs, TopK
 
-MIN_RELATIVE_PROBABILITY = 1e-4  # of a document's best prefix: less probable ones are pruned
+MIN_RELATIVE_PROBABILITY = 1e-4  # of a document's best prefix: less probable prefixes are pruned, which saves time
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,19 @@ class TokenEmbeddings:
 
     @classmethod
     def of_all_tokens(cls, tables: list[Tensor]) -> Self:
-        """From the table of input embeddings, and that of output embeddings unless they are tied."""
+        """Take the table of input embeddings, and the table of output embeddings unless they are tied."""
         return cls(np.arange(len(tables[0]), dtype=np.int32), tables[0], tables[-1])
 
     def embed(self, tokens: Ints) -> Tensor:
-        """Input embeddings. Shape (*tokens.shape, embedding_dim)."""
+        """Return input embeddings. Shape (*tokens.shape, embedding_dim)."""
         return embedding(self._rows(tokens), self.inputs)
 
     def logits(self, hidden: Tensor, tokens: Ints) -> Tensor:
-        """Scores of next tokens, by the decoder's outputs (n, embedding_dim). Shape (n, *tokens.shape)."""
+        """Score next tokens by the decoder's outputs (n, embedding_dim). Shape (n, *tokens.shape)."""
         return hidden @ embedding(self._rows(tokens), self.outputs).T
 
     def double(self) -> Self:
-        """The same in float64."""
+        """Convert the embeddings to float64."""
         return replace(self, inputs=self.inputs.double(), outputs=self.outputs.double())
 
     def _rows(self, tokens: Ints) -> Tensor:
@@ -54,7 +54,7 @@ class TokenEmbeddings:
 def sequence_loss(
     net: T5, embeddings: TokenEmbeddings, documents: EncodedDocuments, trie: PrefixTrie, targets: Ints
 ) -> Tensor:
-    """The sum of the negative log-probabilities of targets, one per document (teacher forcing)."""
+    """Sum the negative log-probabilities of targets, one per document (teacher forcing)."""
     paths = trie.paths[targets]  # (n, longest + 1)
     hidden, _ = net.decode(embeddings.embed(trie.input_tokens(paths[:, : max(trie.depth, 1)])), documents)
     loss = torch.zeros(())
@@ -70,7 +70,7 @@ def sequence_loss(
 def beam_search(
     net: T5, embeddings: TokenEmbeddings, documents: EncodedDocuments, trie: PrefixTrie, beam_size: int
 ) -> tuple[Longs, Ints, Doubles]:
-    """The most probable targets of each document: document, target and probability of each, best first."""
+    """Find the most probable targets of each document: document, target and probability of each, best first."""
     n = len(documents.mask)
     document, node, log_p = np.arange(n, dtype=np.int64), np.zeros(n, np.int64), np.zeros(n)
     cached_row, cache = document, None  # the row of each prefix in the cache of keys and values
@@ -86,7 +86,7 @@ def beam_search(
         done = ~active
         document = np.concatenate([document[done], document[active][row]])
         log_p = np.concatenate([log_p[done], log_p[active][row] + best.values.numpy()[row, rank]])
-        cached_row = np.concatenate([cached_row[done], row])  # what is done is not read again
+        cached_row = np.concatenate([cached_row[done], row])  # rows of finished prefixes are not read again
         node = np.concatenate([node[done], children])
         kept = _prune(document, node, log_p, beam_size)
         document, node, log_p, cached_row = document[kept], node[kept], log_p[kept], cached_row[kept]
@@ -94,7 +94,7 @@ def beam_search(
 
 
 def _prune(document: Longs, node: Longs, log_p: Doubles, beam_size: int) -> Longs:
-    """The best prefixes of each document, best first, ties by node; without those of next to no probability."""
+    """Return the best prefixes of each document, best first, ties by node, without improbable ones."""
     order = np.lexsort((node, -log_p, document))
     first = np.searchsorted(document[order], document[order])  # the position of the document's best
     in_beam = np.arange(len(order)) - first < beam_size
@@ -104,7 +104,7 @@ def _prune(document: Longs, node: Longs, log_p: Doubles, beam_size: int) -> Long
 def _next_token_log_p(
     embeddings: TokenEmbeddings, hidden: Tensor, trie: PrefixTrie, nodes: Ints | Longs
 ) -> tuple[Tensor, Ints]:
-    """Log-probabilities (n, n_tokens) of the next tokens at nodes, -inf where a token may not follow; and the tokens.
+    """Return log-probabilities (n, n_tokens) of next tokens at nodes, -inf if a token may not follow; and the tokens.
 
     The log prior, if any, is added to the logits: an untrained network predicts the shares of the training targets.
     """
@@ -121,7 +121,7 @@ def _next_token_log_p(
 def predict_labels(
     net: T5, embeddings: TokenEmbeddings, tokenization: Tokenization, documents: Tokens, beam_size: int, k: int
 ) -> TopK:
-    """The best labels of documents, scored by the sum of the probabilities of the targets that carry them."""
+    """Return the best labels of documents, scored by the summed probabilities of the targets that carry them."""
     tokens, is_token = pad(documents)
     with torch.no_grad():
         encoded = net.encode(embeddings.embed(tokens), torch.from_numpy(is_token))
@@ -134,13 +134,13 @@ def predict_labels(
 
 
 def labels_of_targets(P: Csr, targets: Targets, k: int) -> TopK:
-    """The best labels of documents by the probabilities of their targets (n, n_targets)."""
+    """Return the best labels of documents by the probabilities of their targets (n, n_targets)."""
     scores = (P @ targets.label_shares).tocsr().astype(np.float32)
     return TopK.from_sparse(make_path_consistent(scores, P, targets), k)
 
 
 def make_path_consistent(scores: Csr, P: Csr, targets: Targets) -> Csr:
-    """Label scores (n, n_labels), changed so that the best labels of a group's columns form one existing path.
+    """Change label scores (n, n_labels) so that the best labels of a group's columns form one existing path.
 
     The path is chosen from the root down, by the target probabilities P (n, n_targets): of the targets, those with the
     best label of the first column remain, then those with the best of the second; a target with NA is dropped as long
@@ -169,7 +169,7 @@ def make_path_consistent(scores: Csr, P: Csr, targets: Targets) -> Csr:
 
 
 def _best_label(document: Ints, label: Ints, probability: Doubles, n: int, n_labels: int) -> Ints:
-    """The label with the largest sum of probabilities in each of n documents, -1 where there is none."""
+    """Return the label with the largest sum of probabilities in each of n documents, -1 if there is none."""
     keys, which = np.unique(document.astype(np.int64) * n_labels + label, return_inverse=True)
     sums = np.bincount(which, probability).astype(np.float32)
     order = np.lexsort((-keys, sums))  # the best is last; ties go to the smallest id

@@ -158,7 +158,7 @@ class Text2Text(Model):
     validation_scores_: list[float] = learned(plain(list_of(real())))  # R-precision after each epoch, with ``patience``
 
     def sizes(self) -> dict[str, int]:
-        """What the network takes."""
+        """Return the sizes of the network."""
         config = own_config(self.t5_config_)
         return {**super().sizes(), "embedding_dim": config.embedding_dim, "n_weights": config.n_weights}
 
@@ -310,7 +310,7 @@ class Text2Text(Model):
         return top
 
     def generate(self, texts: Sequence[str]) -> list[str]:
-        """What the T5 of transformers writes for each text, as it is."""
+        """Return what the T5 of transformers writes for each text, unparsed."""
         from labelspace.training.torch_optimizer import single_thread
 
         self.check_fitted()
@@ -326,7 +326,7 @@ class Text2Text(Model):
 
     @cached_property
     def _generator(self) -> Generator:
-        """The same as ``_decoder`` for the engine transformers."""
+        """Return what ``_predict`` reads with the engine transformers, built on first use."""
         require("transformers", EXTRA)
         from labelspace.models.text2text.pretrained import build_t5
 
@@ -336,7 +336,7 @@ class Text2Text(Model):
         return self._make_generator(t5.double() if self.weights_.size <= MAX_FLOAT64_WEIGHTS else t5, tokenization)
 
     def _checked_tokenization(self) -> Tokenization:
-        """The tokenization of a model that may be damaged: its tokenizer and label names are known only here."""
+        """Return the tokenization of a model that may be damaged; its tokenizer and label names are checked here."""
         with store.refusing_damage("the saved text2text"):
             tokenization = self._tokenization()
             largest = max(tokenization.tokenizer.largest_id, int(tokenization.target_tokens[-1]))
@@ -345,7 +345,7 @@ class Text2Text(Model):
 
     @cached_property
     def _decoder(self) -> tuple[T5, TokenEmbeddings, Tokenization]:
-        """What ``_predict`` reads, built from the learned state on first use."""
+        """Return what ``_predict`` reads with our own engine, built from the learned state on first use."""
         import torch
 
         from labelspace.models.text2text.constrained_decoding import TokenEmbeddings
@@ -360,10 +360,10 @@ class Text2Text(Model):
         return t5, embeddings, tokenization
 
     def report(self) -> dict[str, Any]:
-        """The number of weights and of targets of each column group, the validation scores, what could not be parsed.
+        """Report the number of weights, the targets of each column group, validation scores, and what was not parsed.
 
-        ``generated`` counts the documents that were decoded freely since the model was fitted or loaded, those whose
-        text lacks a column (``malformed``), and those with a value that is no label (``unknown_values``).
+        ``generated`` counts the documents that were decoded freely since the model was fitted or loaded, the documents
+        whose text lacks a column (``malformed``), and those with a value that is no label (``unknown_values``).
         """
         self.check_fitted()
         n_weights = int(self.weights_.size + self.token_embeddings_.size + self.output_embeddings_.size)

@@ -21,25 +21,15 @@ from labelspace.types import Floats
 
 LAYER_NORM_EPSILON = 1e-6  # of our own T5
 EMPTY = np.zeros((0, 0), np.float32)
-OURS_TO_SET = (
-    "max_length",
-    "max_new_tokens",
-    "pad_token_id",
-    "bos_token_id",
-    "eos_token_id",
-    "decoder_start_token_id",
-    "use_cache",
-    "num_return_sequences",
-    "temperature",
-    "top_k",
-    "top_p",
-    "transformers_version",
-    "_from_model_config",
-)  # temperature, top_k and top_p are of sampling, and do_sample is refused
+# Settings of generation that this package sets. temperature, top_k and top_p are of sampling, and do_sample is refused.
+OURS_TO_SET = frozenset(
+    "max_length max_new_tokens pad_token_id bos_token_id eos_token_id decoder_start_token_id use_cache "
+    "num_return_sequences temperature top_k top_p transformers_version _from_model_config".split()
+)
 
 
 def load_t5(path: str) -> tuple[SubwordTokenizer, Network]:
-    """The tokenizer and the T5 in a folder, or of that name on the hub (or in its cache, without a network)."""
+    """Load the tokenizer and the T5 in a folder, or of that name on the hub (or in its cache, without a network)."""
     tokenizer, model = read_folder(path)
     config = model.config
     if config.feed_forward_proj not in ("relu", "gated-gelu") or config.layer_norm_epsilon != LAYER_NORM_EPSILON:
@@ -51,7 +41,7 @@ def load_t5(path: str) -> tuple[SubwordTokenizer, Network]:
 
 
 def read_folder(path: str, **settings: float) -> tuple[SubwordTokenizer, Any]:
-    """The tokenizer and transformers' T5 of a folder or name; ``settings`` change its configuration."""
+    """Read the tokenizer and transformers' T5 of a folder or name; ``settings`` change its configuration."""
     if (path.startswith(("/", ".", "~")) or path.count("/") > 1) and not Path(path).is_dir():
         raise _refuse(path, "is no folder")
     try:
@@ -70,13 +60,13 @@ def read_folder(path: str, **settings: float) -> tuple[SubwordTokenizer, Any]:
             json = tokenizer.backend_tokenizer.to_str()
     except ParameterError:
         raise
-    except Exception as error:  # whatever the package, the hub or a file raises, in its first line
+    except Exception as error:  # the package, the hub or a file may raise anything: its first line is the reason
         raise _refuse(path, f"cannot be read ({(str(error).splitlines() or [type(error).__name__])[0]})") from error
     return SubwordTokenizer(np.frombuffer(json.encode("utf-8"), np.uint8)), model
 
 
 def t5_sizes(config: Any) -> T5Config:  # noqa: ANN401 - of transformers
-    """Our configuration for that of transformers."""
+    """Convert the configuration of transformers to ours."""
     return T5Config(
         config.d_model,
         config.num_heads,
@@ -92,14 +82,14 @@ def t5_sizes(config: Any) -> T5Config:  # noqa: ANN401 - of transformers
 
 
 def weight_shapes(sizes: T5Config) -> dict[str, torch.Size]:
-    """The shapes of the weights in the order of our T5, by the names that transformers gives to them."""
+    """Return the shapes of the weights in the order of our T5, by the names that transformers gives to them."""
     with torch.device("meta"):  # no numbers are drawn
         parameters = list(T5(sizes).named_parameters())
     return {transformers_name(name, sizes.gated): weights.shape for name, weights in parameters}
 
 
 def weight_arrays(model: Any) -> tuple[Floats, Floats, Floats]:  # noqa: ANN401 - of transformers
-    """The weights in the order of our T5, the token embeddings, and the output embeddings, (0, 0) if these are tied."""
+    """Return the weights in the order of our T5, the token embeddings, and the output embeddings, (0, 0) if tied."""
     weights = {name: tensor.float().numpy() for name, tensor in model.state_dict().items()}
     sizes = t5_sizes(model.config)
     inputs, outputs = weights["shared.weight"], weights["lm_head.weight"]
@@ -112,7 +102,7 @@ def weight_arrays(model: Any) -> tuple[Floats, Floats, Floats]:  # noqa: ANN401 
 
 
 def load_generator(path: str, dropout: float) -> tuple[SubwordTokenizer, Any, dict[str, Any]]:
-    """The tokenizer and transformers' T5 of a folder or name, and its configuration with the generation settings."""
+    """Load the tokenizer and transformers' T5 of a folder or name, and its configuration with generation settings."""
     tokenizer, model = read_folder(path, dropout_rate=dropout)
     given = model.generation_config.to_dict()
     given = {key: value for key, value in given.items() if value not in (None, False) and key not in OURS_TO_SET}
@@ -128,7 +118,7 @@ def load_generator(path: str, dropout: float) -> tuple[SubwordTokenizer, Any, di
 
 
 def build_t5(saved: Mapping[str, Any], weights: Floats, inputs: Floats, outputs: Floats) -> Any:  # noqa: ANN401
-    """Transformers' T5 with a saved configuration and weights."""
+    """Build transformers' T5 with a saved configuration and weights."""
     sizes = own_config(saved)
     t5_config: Any = transformers.T5Config
     config: Any = t5_config(
@@ -170,7 +160,7 @@ def _refuse(path: str, reason: str) -> ParameterError:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Without the progress bars and warnings of transformers and the hub."""
+    """Suppress the progress bars and warnings of transformers and the hub."""
     settings: Any = transformers.utils.logging
     hub = logging.getLogger("huggingface_hub")
     has_bar, level, hub_level = settings.is_progress_bar_enabled(), settings.get_verbosity(), hub.level

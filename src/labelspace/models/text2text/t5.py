@@ -2,8 +2,8 @@
 
 It is written out here because constrained decoding needs more than the ``generate`` of ``transformers``: dropout from a
 generator of its own, probabilities over the tokens that may follow and no others, in training too, and many prefixes of
-one document at once (``engine=transformers`` has the other, several times slower in decoding). ``transformers_name``
-maps our names of weights to those of that package, and tests compare the two networks.
+one document at once (``engine=transformers`` uses that package, several times slower in decoding).
+``transformers_name`` maps our names of weights to those of that package, and tests compare the two networks.
 """
 
 import math
@@ -29,7 +29,7 @@ class Dropout:
         self.rng: np.random.Generator | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Some units 0, the others scaled up to the same mean."""
+        """Set some units to 0, and scale the others up to the same mean."""
         dropped = round(256 * self.p)
         if self.rng is None or not dropped:
             return x
@@ -45,7 +45,7 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(dim))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Shape (..., dim) in and out."""
+        """Normalize x. Shape (..., dim) in and out."""
         return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
 
 
@@ -63,18 +63,18 @@ class Attention(nn.Module):
             self.position_bias = nn.Embedding(config.n_distance_buckets, config.n_heads)
 
     def keys_values(self, x: Tensor) -> KeysValues:
-        """Of tokens (n, length, embedding_dim)."""
+        """Return the keys and values of tokens (n, length, embedding_dim)."""
         return self._split_heads(self.k(x)), self._split_heads(self.v(x))
 
     def forward(self, x: Tensor, keys_values: KeysValues, bias: Tensor) -> Tensor:
-        """Normed queries (n, length, embedding_dim) attend to keys; the bias is added to the attention scores."""
+        """Let normed queries (n, length, embedding_dim) attend to keys; the bias is added to the attention scores."""
         keys, values = keys_values
         scores = self._split_heads(self.q(x)) @ keys.transpose(2, 3) + bias  # (n, n_heads, length, n_keys)
         attended = self.dropout(scores.softmax(-1)) @ values
         return self.dropout(self.o(attended.transpose(1, 2).flatten(2)))
 
     def _split_heads(self, x: Tensor) -> Tensor:
-        """(n, length, n_heads * head_dim) -> (n, n_heads, length, head_dim)."""
+        """Reshape (n, length, n_heads * head_dim) to (n, n_heads, length, head_dim)."""
         return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)
 
 
@@ -91,7 +91,7 @@ class FeedForward(nn.Module):
         self.wo = nn.Linear(hidden, dim, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Shape (..., embedding_dim) in and out."""
+        """Transform each token by itself. Shape (..., embedding_dim) in and out."""
         x = self.norm(x)
         hidden = relu(self.wi(x)) if self.gate is None else gelu(self.gate(x), approximate="tanh") * self.wi(x)
         return self.dropout(self.wo(self.dropout(hidden)))
@@ -109,7 +109,7 @@ class Layer(nn.Module):
     def forward(
         self, x: Tensor, bias: Tensor, document: tuple[KeysValues, Tensor] | None = None, past: KeysValues | None = None
     ) -> tuple[Tensor, KeysValues]:
-        """The output for tokens (n, length, embedding_dim), and the keys and values of past and these tokens."""
+        """Return the output for tokens (n, length, embedding_dim), and the keys and values of past and these tokens."""
         normed = self.self_attention.norm(x)
         keys, values = self.self_attention.keys_values(normed)
         if past is not None:
@@ -127,7 +127,7 @@ class EncodedDocuments(NamedTuple):
     mask: Tensor  # (n, 1, 1, length): 0, or -inf for padding
 
     def take(self, rows: Tensor) -> Self:
-        """Some documents, perhaps repeated."""
+        """Return some documents, perhaps repeated."""
         keys_values = [(keys[rows], values[rows]) for keys, values in self.keys_values]
         return self._replace(keys_values=keys_values, mask=self.mask[rows])
 
@@ -146,13 +146,13 @@ class T5(nn.Module):
 
     @classmethod
     def from_weights(cls, config: T5Config, weights: npt.NDArray[np.floating]) -> Self:
-        """A T5 with these weights (n_weights,), in the order of its parameters."""
+        """Build a T5 with these weights (n_weights,), in the order of its parameters."""
         net = cls(config)
         vector_to_parameters(torch.from_numpy(weights.astype(np.float32)), net.parameters())
         return net
 
     def init_weights(self, rng: np.random.Generator) -> None:
-        """Random weights as T5 initializes them, drawn from ``rng`` only."""
+        """Draw random weights as T5 initializes them, from ``rng`` only."""
         with torch.no_grad():
             for name, weights in self.named_parameters():
                 if weights.ndim == 1:
@@ -179,7 +179,7 @@ class T5(nn.Module):
     def decode(
         self, embedded: Tensor, documents: EncodedDocuments, past: list[KeysValues] | None = None
     ) -> tuple[Tensor, list[KeysValues]]:
-        """The decoder's outputs for tokens that follow ``past`` ones, and the keys and values of all, by layer.
+        """Return the decoder's outputs for tokens that follow ``past`` ones, and the keys and values of all, by layer.
 
         Inner products with output embeddings are the logits of the next token. Shape (n, length, embedding_dim), in
         and out.
@@ -196,13 +196,13 @@ class T5(nn.Module):
         return (x * self.config.embedding_dim**-0.5 if self.config.scaled_output else x), cache
 
     def _position_bias(self, layers: nn.ModuleList, distance: Tensor, bidirectional: bool) -> Tensor:
-        """The bias of attention scores by relative position, shared by all layers: (1, n_heads, *distance.shape)."""
+        """Return the attention bias by relative position, shared by all layers. Shape (1, n_heads, *distance.shape)."""
         buckets = distance_buckets(distance, bidirectional, self.config.n_distance_buckets, self.config.max_distance)
         return layers[0].self_attention.position_bias(buckets).permute(2, 0, 1)[None]  # type: ignore[union-attr, operator, no-any-return]
 
 
 def distance_buckets(distance: Tensor, bidirectional: bool, n_buckets: int, max_distance: int) -> Tensor:
-    """The bucket of each relative position: one per small distance, then logarithmic.
+    """Return the bucket of each relative position: one per small distance, then logarithmic.
 
     Later tokens have buckets of their own if ``bidirectional``, and bucket 0 otherwise.
 
@@ -221,7 +221,7 @@ def distance_buckets(distance: Tensor, bidirectional: bool, n_buckets: int, max_
 
 
 def transformers_name(name: str, gated: bool) -> str:
-    """The name that ``transformers`` gives to a weight of ours.
+    """Return the name that ``transformers`` gives to a weight of ours.
 
     >>> transformers_name("decoder.3.cross_attention.q.weight", gated=False)
     'decoder.block.3.layer.1.EncDecAttention.q.weight'

@@ -1,4 +1,4 @@
-"""Target sequences: what the decoder has to write for a document's labels.
+"""Target sequences: the label sequences that the decoder learns to write for a document.
 
 Labels of a table are named ``column: value``. Columns that the hierarchy links form one group, whose targets are the
 paths that training rows take through them; any other column is a group by itself. A column without a value is written
@@ -17,7 +17,7 @@ from labelspace.errors import ParameterError
 from labelspace.estimator.state_constraints import array, must, offsets, sparse
 from labelspace.types import Csr, Floats, Hierarchy, Ints, LabelSpace, Longs
 
-MAX_COLUMNS = 32  # of a table
+MAX_COLUMNS = 32  # of a table: labels with more prefixes are not those of a table
 MISSING = "NA"
 
 
@@ -32,27 +32,27 @@ class Targets:
     counts: Annotated[Floats, array("float32", "n_targets")]  # documents of each target
 
     def check_state(self) -> None:
-        """Every group has targets, and every target a label."""
+        """Check that every group has targets, and every target a label."""
         must(self.n_groups > 0 and (np.diff(self.group_starts) > 0).all(), "targets in each group")
         must(self.label_ids.shape[1] > 0 and (self.label_ids[:, 0] >= 0).all(), "a label in each target")
 
     @property
     def n_groups(self) -> int:
-        """Number of column groups."""
+        """Return the number of column groups."""
         return len(self.group_starts) - 1
 
     @property
     def group_spans(self) -> list[slice]:
-        """The targets of each column group."""
+        """Return the span of the targets of each column group."""
         return [slice(*self.group_starts[i : i + 2].tolist()) for i in range(self.n_groups)]
 
     def by_group(self) -> list[tuple[Ints, slice]]:
-        """The label ids of each group's targets, without padding, and the span of the targets."""
+        """Return the label ids of each group's targets, without padding, and the span of the targets."""
         return [(self.label_ids[span][:, self.label_ids[span][0] >= 0], span) for span in self.group_spans]
 
 
 def table_columns(labels: LabelSpace) -> list[str]:
-    """The columns that the labels of a table belong to; none where labels are not named ``column: value``.
+    """Return the columns that the labels of a table belong to; none unless labels are named ``column: value``.
 
     >>> table_columns(LabelSpace(["brand: Trm", "L0: Tea", "L0: Rice: white"]))
     ['brand', 'L0']
@@ -69,7 +69,7 @@ def table_columns(labels: LabelSpace) -> list[str]:
 
 
 def target_names(labels: LabelSpace) -> list[str]:
-    """The text of each id in ``Targets.label_ids``.
+    """Return the text of each id in ``Targets.label_ids``.
 
     >>> target_names(LabelSpace(["L0: Tea", "L0: Rice"]))
     ['L0: Tea', 'L0: Rice', 'L0: NA']
@@ -78,7 +78,7 @@ def target_names(labels: LabelSpace) -> list[str]:
 
 
 def build_targets(Y: Csr, labels: LabelSpace, one_sequence: bool = False) -> tuple[Targets, Csr]:
-    """The targets, and which of them each document has (n, n_targets); a document without labels has none.
+    """Build the targets, and which of them each document has (n, n_targets); a document without labels has none.
 
     With ``one_sequence`` all columns of a table are one group: a target has the values of a whole row.
     """
@@ -142,7 +142,7 @@ def _column_groups(column_of: Ints, n_columns: int, hierarchy: Hierarchy | None)
 
 
 def _paths(Y: Csr, column_of: Ints, group: Sequence[int], hierarchy: Hierarchy | None) -> tuple[Longs, Csr]:
-    """The distinct paths through a group of columns, as label ids, and which of them each document has.
+    """Return the distinct paths through a group of columns, as label ids, and which of them each document has.
 
     A document with several values in a column has a path for each of its most specific labels.
     """
@@ -172,7 +172,7 @@ def _paths(Y: Csr, column_of: Ints, group: Sequence[int], hierarchy: Hierarchy |
 
 
 def _joined(by_group: Sequence[tuple[Longs, Csr]], groups: Sequence[Sequence[int]]) -> tuple[Longs, Csr]:
-    """The paths of all groups as one, in the order of columns.
+    """Join the paths of all groups into one, in the order of columns.
 
     The i-th path of a document in each group is its i-th sequence; a group with fewer paths starts again.
     """
@@ -180,12 +180,10 @@ def _joined(by_group: Sequence[tuple[Longs, Csr]], groups: Sequence[Sequence[int
     n_sequences = n_paths.max(axis=0)
     document = np.repeat(np.arange(len(n_sequences)), n_sequences)
     rank = np.arange(len(document)) - np.repeat(np.cumsum(n_sequences) - n_sequences, n_sequences)
-    rows = np.hstack(
-        [
-            paths[of_group.indices[of_group.indptr[document] + rank % n[document]]]
-            for (paths, of_group), n in zip(by_group, n_paths, strict=True)
-        ]
-    )
+    parts = []
+    for (paths, of_group), n in zip(by_group, n_paths, strict=True):
+        parts.append(paths[of_group.indices[of_group.indptr[document] + rank % n[document]]])
+    rows = np.hstack(parts)
     order = np.argsort(np.concatenate(groups))
     sequences, which = np.unique(rows[:, order], axis=0, return_inverse=True)
     shape, ones = (len(n_sequences), len(sequences)), np.ones(len(document), np.float32)
@@ -195,7 +193,7 @@ def _joined(by_group: Sequence[tuple[Longs, Csr]], groups: Sequence[Sequence[int
 
 
 def label_incidence(label_ids: Ints, n_ids: int) -> Csr:
-    """Which label ids each target has. Shape (n_targets, n_ids)."""
+    """Return which label ids each target has, as ones. Shape (n_targets, n_ids)."""
     target, position = np.nonzero(label_ids >= 0)
     ones = np.ones(len(target), np.float32)
     return sp.csr_matrix((ones, (target, label_ids[target, position])), shape=(len(label_ids), n_ids))

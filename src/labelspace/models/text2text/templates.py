@@ -1,4 +1,4 @@
-"""Templates: what a pretrained T5 reads around a text (``prompt``), and how labels are written (``output``)."""
+"""Templates of the prompt that a pretrained T5 reads around a text, and of the output in which it writes labels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Template = list[tuple[str, str | None]]  # text, and the field that follows it, 
 
 
 def parse_template(template: str) -> Template:
-    """The parts of a template.
+    """Split a template into its parts.
 
     >>> parse_template("Input: {text}. Output:")
     [('Input: ', 'text'), ('. Output:', None)]
@@ -35,11 +35,16 @@ def parse_template(template: str) -> Template:
 
 
 def _fields(template: object) -> list[str] | None:
-    """The fields of a template, in order; None for what is no template."""
+    """Return the fields of a template, in order; None if it is no template."""
     try:
         return [field for _, field in parse_template(template) if field is not None] if type(template) is str else None
     except ValueError:
         return None
+
+
+def _is_prompt(template: object) -> bool:
+    fields = _fields(template)
+    return fields is not None and set(fields) <= {TEXT, COLUMNS} and fields.count(TEXT) == 1
 
 
 def _is_output(template: Any) -> bool:  # noqa: ANN401 - whatever was given
@@ -51,14 +56,7 @@ def _is_output(template: Any) -> bool:  # noqa: ANN401 - whatever was given
     return all(text.strip() for text, _ in parse_template(template)[1 : len(fields)])
 
 
-PROMPT = Constraint(
-    "a text with {text} once, and {columns} for the list of columns",
-    lambda value: (
-        (fields := _fields(value)) is not None
-        and sorted({*fields, TEXT, COLUMNS}) == [COLUMNS, TEXT]
-        and fields.count(TEXT) == 1
-    ),
-)
+PROMPT = Constraint("a text with {text} once, and {columns} for the list of columns", _is_prompt)
 OUTPUT = Constraint(
     "a text with {column} and then {value}, as in '{column}: {value}', or with each column of the table once, as in "
     "'brand: {brand} kind: {kind}', and text between two fields",
@@ -67,7 +65,7 @@ OUTPUT = Constraint(
 
 
 def split_prompt(template: str | None, columns: Sequence[str]) -> tuple[str, str]:
-    """What a pretrained T5 reads before and after a text.
+    """Return what a pretrained T5 reads before and after a text.
 
     >>> print("Tea, 50 bags".join(split_prompt(None, ["brand"])))
     Fill in these fields from the description below.
@@ -106,7 +104,7 @@ class OutputTemplate:
 
     @classmethod
     def of_columns(cls, template: str, columns: Sequence[str]) -> Self:
-        """The template for the columns of a table, in this order unless the template has its own."""
+        """Build the template for the columns of a table, in this order unless the template has its own."""
         parts = parse_template(template)
         end = parts.pop()[0] if parts[-1][1] is None else ""
         fields = [str(field) for _, field in parts]
@@ -121,13 +119,13 @@ class OutputTemplate:
         return cls({column: marker for column, (marker, _) in zip(fields, parts, strict=True)}, end)
 
     def write(self, values: Mapping[str, str]) -> str:
-        """The text for the values of some columns."""
+        """Write the text for the values of some columns."""
         columns = values if self.separator else [column for column in self.markers if column in values]
         written = self.separator.join(f"{self.markers[column]}{values[column]}" for column in columns)
         return written.lstrip() + self.end
 
     def read(self, text: str, normalize: Callable[[str], str] = str) -> dict[str, str]:
-        """The values in a text by column, up to the first column whose marker is missing.
+        """Read the values in a text by column, up to the first column whose marker is missing.
 
         ``normalize`` is what the tokenizer does to a text that it encodes and decodes.
         """
@@ -144,12 +142,12 @@ class OutputTemplate:
         return values
 
     def _markers(self) -> list[str]:
-        """The text before each value."""
+        """Return the text before each value."""
         first, *others = self.markers.values() or [""]
         return [first.lstrip(), *(self.separator + marker for marker in others)]
 
 
 def _between_values(marker: str, normalize: Callable[[str], str]) -> str:
-    """A marker as it is found in a normalized text: with the space before it, but not the one before the value."""
+    """Return a marker as it appears in a normalized text: with the space before it, without the one after it."""
     stripped = " ".join(normalize(marker.strip()).split())
     return f" {stripped}" if marker[:1].isspace() else stripped

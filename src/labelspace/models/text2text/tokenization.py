@@ -49,7 +49,7 @@ class SubwordTokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int) -> Self:
-        """Byte-pair encoding (BPE) on lower-cased words: the most frequent pair of tokens becomes one."""
+        """Train byte-pair encoding (BPE) on lower-cased words: the most frequent pair of tokens becomes one."""
         require("tokenizers", EXTRA)
         from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
@@ -69,22 +69,22 @@ class SubwordTokenizer:
 
     @property
     def largest_id(self) -> int:
-        """The largest token id."""
+        """Return the largest token id."""
         return max(self._tokenizer.get_vocab().values(), default=0)
 
     def encode(self, texts: Sequence[str], max_length: int | None = None) -> Tokens:
-        """The first ``max_length`` tokens of each text."""
+        """Return the first ``max_length`` tokens of each text."""
         encodable = list(map(without_lone_surrogates, texts))
         encodings = self._tokenizer.encode_batch(encodable, add_special_tokens=False)
         return [encoding.ids[:max_length] for encoding in encodings]
 
     def decode(self, sequences: Tokens) -> list[str]:
-        """The text of each sequence of tokens."""
+        """Return the text of each sequence of tokens."""
         return list(self._tokenizer.decode_batch(sequences, skip_special_tokens=True))
 
 
 def token_matrix(documents: Tokens, n_tokens: int) -> Csr:
-    """Tokens as ones (n, n_tokens), in the order of the text; a token that occurs twice has two entries."""
+    """Return tokens as ones (n, n_tokens), in the order of the text; a token that occurs twice has two entries."""
     ends = np.cumsum([0, *map(len, documents)])
     ids = np.fromiter((token for tokens in documents for token in tokens), np.int32, int(ends[-1]))
     return sp.csr_matrix((np.ones(len(ids), np.float32), ids, ends), shape=(len(documents), n_tokens))
@@ -100,7 +100,7 @@ class PrefixTrie:
 
     @classmethod
     def from_sequences(cls, sequences: Ints, start: int, counts: Floats | None) -> Self:
-        """From token sequences (n_targets, longest) and the number of documents of each; None for no prior."""
+        """Build a trie of token sequences (n_targets, longest); ``counts`` of documents give a prior, None no prior."""
         tree = CodeTree.from_codes(Codes(sequences, int(sequences.max()) + 1))
         if counts is None:
             return cls(tree, start, np.zeros(tree.n_nodes, np.float32))
@@ -109,23 +109,23 @@ class PrefixTrie:
 
     @cached_property
     def paths(self) -> Ints:
-        """The nodes from the root to each target. Shape (n_targets, longest + 1)."""
+        """Return the nodes from the root to each target. Shape (n_targets, longest + 1)."""
         return self.tree.ancestors()
 
     @cached_property
     def n_children(self) -> Ints:
-        """The number of tokens that may follow each node."""
+        """Return the number of tokens that may follow each node."""
         return self.tree.last_child - self.tree.first_child
 
     @cached_property
     def depth(self) -> int:
-        """The maximum number of tokens until a single target remains."""
+        """Return the maximum number of tokens until a single target remains."""
         last = np.flatnonzero(self.n_children > 1).max(initial=-1)
         return int(np.searchsorted(self.tree.level_starts, last, "right"))
 
     @cached_property
     def single_target(self) -> Ints:
-        """The target of each node, or -1 where there are several. Shape (n_nodes,)."""
+        """Return the target of each node, or -1 for several targets. Shape (n_nodes,)."""
         target = np.empty(self.tree.n_nodes, np.int32)
         target[self.paths] = np.arange(len(self.paths))[:, None]
         target[np.bincount(self.paths.ravel(), minlength=self.tree.n_nodes) > 1] = -1
@@ -133,11 +133,11 @@ class PrefixTrie:
 
     @cached_property
     def tokens(self) -> Ints:
-        """All tokens that the decoder reads or scores, sorted."""
+        """Return all tokens that the decoder reads or scores, sorted."""
         return np.unique(np.append(self.tree.digit[1:], self.start))
 
     def input_tokens(self, nodes: Ints | Longs) -> Ints:
-        """The last token of each node's prefix; at the root, the start token."""
+        """Return the last token of each node's prefix; at the root, the start token."""
         return np.where(nodes == 0, np.int32(self.start), self.tree.digit[nodes])
 
 
@@ -157,7 +157,7 @@ class Tokenization:
     def with_label_tokens(
         cls, tokenizer: SubwordTokenizer, labels: LabelSpace, targets: Targets, max_length: int, prior: bool = True
     ) -> Self:
-        """For training from scratch: each label is one token, each group has its start token; no instruction."""
+        """Tokenize for training from scratch: a token per label, a start token per group, and no instruction."""
         first_label = len(tokenizer)
         first_start = first_label + len(target_names(labels))
         tries = [
@@ -179,7 +179,7 @@ class Tokenization:
         prompt: str | None = None,
         output: str = DEFAULT_OUTPUT,
     ) -> Self:
-        """For a pretrained T5: label names are tokenized like any text, and there is an instruction."""
+        """Tokenize for a pretrained T5: label names are tokenized like any text, and there is an instruction."""
         names, columns, tries = target_names(labels), table_columns(labels), []
         written = [names[i].partition(": ")[0] for ids, _ in targets.by_group() for i in ids[0].tolist()]
         template = OutputTemplate.of_columns(output, written if columns else [])
@@ -195,17 +195,17 @@ class Tokenization:
 
     @cached_property
     def target_sequences(self) -> Tokens:
-        """The tokens of each target, with the end token."""
+        """Return the tokens of each target, with the end token."""
         sequences = [row for trie in self.tries for row in trie.tree.digit[trie.paths[:, 1:]].tolist()]
         return [row[: row.index(END) + 1] if END in row else row for row in sequences]
 
     @cached_property
     def target_tokens(self) -> Ints:
-        """The tokens of all targets, sorted."""
+        """Return the tokens of all targets, sorted."""
         return np.unique(np.concatenate([trie.tokens for trie in self.tries]))
 
     def encode(self, texts: Sequence[str]) -> Tokens:
-        """The encoder's input tokens for each text."""
+        """Return the encoder's input tokens for each text."""
         return [[*self.prefix, *ids, *self.suffix] for ids in self.tokenizer.encode(texts, self.max_length)]
 
     def drop_tokens(self, tokens: Ints, is_token: Bools, p: float, rng: np.random.Generator) -> Ints:
@@ -217,12 +217,12 @@ class Tokenization:
 
 
 def _written(names: Sequence[str], template: OutputTemplate) -> str:
-    """Labels ``column: value`` by the template; other labels by their name."""
+    """Write labels ``column: value`` by the template, other labels by their name."""
     return template.write(dict(name.split(": ", 1) for name in names)) if template.markers else " ".join(names)
 
 
 def pad(documents: Tokens) -> tuple[Ints, Bools]:
-    """Tokens (n, longest), and where they are not padding; a document without tokens gets one that is 0."""
+    """Return tokens (n, longest), and a mask that is False for padding; a document without tokens gets one token 0."""
     lengths = np.array([max(len(tokens), 1) for tokens in documents])
     is_token = np.arange(lengths.max()) < lengths[:, None]
     padded = np.full(is_token.shape, START, np.int32)
@@ -231,7 +231,7 @@ def pad(documents: Tokens) -> tuple[Ints, Bools]:
 
 
 def disambiguate(sequences: Tokens, n_tokens: int) -> Tokens:
-    """Distinct token sequences: those that are equal to an earlier one get additional tokens at the end.
+    """Make token sequences distinct: sequences equal to an earlier one get additional tokens at the end.
 
     A tokenizer encodes all words of an unknown script as unknown, and some encode ``m²`` and ``m2`` alike.
 
@@ -252,5 +252,5 @@ def disambiguate(sequences: Tokens, n_tokens: int) -> Tokens:
 
 
 def _endings(n_tokens: int) -> Iterator[tuple[int, ...]]:
-    """All tokens but start and end, then all pairs of them, and so on."""
+    """Yield all tokens except start and end, then all pairs of these, and so on."""
     return (ending for length in count(1) for ending in product(range(END + 1, n_tokens), repeat=length))

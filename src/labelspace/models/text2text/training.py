@@ -47,7 +47,7 @@ class Network:
         self.adams = [RowAdam(*table.shape) for table in self.tables]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that a step changes."""
+        """Return all arrays that a step changes."""
         w = self.descent.weights
         arrays: dict[str, npt.NDArray[Any]] = {"weights": w.value, "means": w.mean, "squares": w.square}
         for i, (table, adam) in enumerate(zip(self.tables, self.adams, strict=True)):
@@ -56,27 +56,27 @@ class Network:
         return arrays
 
     def embeddings(self) -> TokenEmbeddings:
-        """The embeddings of all tokens."""
+        """Return the embeddings of all tokens."""
         return TokenEmbeddings.of_all_tokens([torch.from_numpy(table) for table in self.tables])
 
     def trainable_embeddings(self, tokens: Ints) -> tuple[TokenEmbeddings, list[Tensor]]:
-        """The embeddings of distinct tokens, and the tensors that get a gradient, one per table."""
+        """Return the embeddings of distinct tokens, and the tensors that get a gradient, one per table."""
         rows = [torch.from_numpy(table[tokens]).requires_grad_() for table in self.tables]
         return TokenEmbeddings(tokens, rows[0], rows[-1]), rows
 
     def step_embeddings(self, tokens: Ints, rows: list[Tensor], learning_rate: float) -> None:
-        """One Adam step on the embeddings of tokens, by the gradients of their rows."""
+        """Take one Adam step on the embeddings of tokens, by the gradients of their rows."""
         for table, adam, tensor in zip(self.tables, self.adams, rows, strict=True):
             assert tensor.grad is not None
             table[tokens] += adam.updates(tokens, tensor.grad.numpy(), learning_rate)
 
 
 class TokenNetwork(Trainable, Protocol):
-    """What is trained."""
+    """A network that the trainers train."""
 
     @property
     def token_embeddings(self) -> Floats:
-        """The input embeddings of all tokens. Shape (n_tokens, embedding_dim)."""
+        """Return the input embeddings of all tokens. Shape (n_tokens, embedding_dim)."""
 
 
 class Trainer(ABC):
@@ -126,7 +126,7 @@ class Trainer(ABC):
         return scores
 
     def _run_epoch(self, epoch: int) -> None:
-        """What is drawn depends on the seed and the epoch's number only, so that training can resume."""
+        """Train for one epoch; draws depend on the seed and the epoch's number only, so that training can resume."""
         rng = np.random.default_rng([self.model.random_state, epoch])
         batches = self._batches(rng)
         done, total = epoch * self.epoch_tokens, self.epochs * self.epoch_tokens
@@ -137,7 +137,7 @@ class Trainer(ABC):
             self.context.progress("tokens", done, total)
 
     def _batches(self, rng: np.random.Generator) -> list[Ints]:
-        """Documents at random, but of similar length within a batch."""
+        """Return batches of documents at random, but of similar length within a batch."""
         order, batches = rng.permutation(len(self.documents)), []
         for start in range(0, len(order), SORTED_BATCHES * self.batch_size):
             rows = order[start : start + SORTED_BATCHES * self.batch_size]
@@ -147,14 +147,14 @@ class Trainer(ABC):
 
     @abstractmethod
     def _step(self, rows: Ints, lr_factor: float, rng: np.random.Generator) -> None:
-        """One Adam step on a batch; learning rates are multiplied by ``lr_factor``."""
+        """Take one Adam step on a batch; learning rates are multiplied by ``lr_factor``."""
 
     @abstractmethod
     def _predict_labels(self, documents: Tokens, k: int) -> TopK:
-        """The best labels of some documents, by the network as it is now."""
+        """Return the best labels of some documents, by the network in its current state."""
 
     def _validate(self) -> float:
-        """R-precision on the validation documents."""
+        """Return the R-precision on the validation documents."""
         assert self.validation is not None
         documents, Y = self.validation
         starts = range(0, len(documents), VALIDATION_BLOCK)
@@ -181,7 +181,7 @@ class OwnTrainer(Trainer):
         embeddings[:n_subwords] = cooccurrence_init(tokens, labels, of_labels, of_subwords)
 
     def _step(self, rows: Ints, lr_factor: float, rng: np.random.Generator) -> None:
-        """One Adam step on a batch; learning rates are multiplied by ``lr_factor``."""
+        """Take one Adam step on a batch; learning rates are multiplied by ``lr_factor``."""
         net, model, tokenization = self.net, self.model, self.tokenization
         net.n_steps += 1
         tokens, is_token = pad([self.documents[row] for row in rows])
@@ -206,12 +206,16 @@ class OwnTrainer(Trainer):
         return predict_labels(self.net.t5, self.net.embeddings(), self.tokenization, documents, self.model.beam_size, k)
 
 
-PSEUDO_COUNT = 4.0  # documents: with so many, the embedding of a token is half co-occurrence, half random
-MAX_TRUST = 0.9  # largest weight of co-occurrence
+PSEUDO_COUNT = 4.0  # with this number of documents, the embedding of a token is half co-occurrence, half random
+MAX_TRUST = 0.9  # largest weight of co-occurrence; the rest is random, so that tokens of the same labels differ
 
 
 def cooccurrence_init(tokens: Csr, labels: Csr, label_embeddings: Floats, random_embeddings: Floats) -> Floats:
-    """Embeddings of the tokens of documents (n, n_tokens) that carry labels (n, n_labels).
+    """Place the embeddings of tokens near those of the labels of their documents.
+
+    The network then knows from the first step which labels a word speaks for; from random embeddings, on few documents,
+    it takes several times as many epochs to learn that. ``tokens`` (n, n_tokens) and ``labels`` (n, n_labels) are those
+    of the same documents.
 
     A label's weight grows with its share among a token's documents relative to its share among all (positive pointwise
     mutual information). The rarer a token, the nearer it stays to its random embedding.
@@ -236,7 +240,7 @@ def cooccurrence_init(tokens: Csr, labels: Csr, label_embeddings: Floats, random
 
 
 def _binary(matrix: Csr) -> Csr:
-    """A copy with every entry 1."""
+    """Return a copy with every entry 1."""
     binary = matrix.copy()
     binary.sum_duplicates()
     binary.data[:] = 1.0

@@ -24,10 +24,10 @@ from labelspace.training.torch_optimizer import FlatAdam
 from labelspace.types import Csr, Doubles, Floats, Ints, LabelSpace, TopK
 
 IGNORED = -100  # the label of padding in the loss of transformers
-MAX_LOGITS = 2**24  # computed at once
+MAX_LOGITS = 2**24  # computed at once, which bounds memory
 
 _T5: TypeAlias = Any  # transformers has no types
-Trie = dict[int, "Trie"]  # what may follow each token
+Trie = dict[int, "Trie"]  # by token, the trie of the tokens that may follow it
 
 
 class TransformersNetwork:
@@ -38,18 +38,18 @@ class TransformersNetwork:
         self.descent = FlatAdam(t5, "learning_rate")
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that a step changes."""
+        """Return all arrays that a step changes."""
         w = self.descent.weights
         return {"weights": w.value, "means": w.mean, "squares": w.square}
 
     @property
     def token_embeddings(self) -> Floats:
-        """The input embeddings of all tokens."""
+        """Return the input embeddings of all tokens."""
         return np.asarray(self.t5.shared.weight.detach().numpy())
 
 
 class TransformersTrainer(Trainer):
-    """Trains it on the cross-entropy of the targets' tokens over the whole vocabulary, as transformers computes it."""
+    """Trains a T5 of transformers on its own loss: cross-entropy of the targets' tokens over the whole vocabulary."""
 
     net: TransformersNetwork
     generator: Generator
@@ -77,7 +77,7 @@ class TransformersTrainer(Trainer):
 
 
 def sequence_loss(t5: _T5, tokens: Ints, is_token: npt.NDArray[np.bool_], targets: Tokens) -> Tensor:
-    """The mean cross-entropy of the tokens of targets, one target per document (teacher forcing)."""
+    """Return the mean cross-entropy of the tokens of targets, one target per document (teacher forcing)."""
     labels, has_label = pad(targets)
     labels = np.where(has_label, labels, IGNORED)
     inputs, mask, expected = (torch.from_numpy(part.astype(np.int64)) for part in (tokens, is_token, labels))
@@ -112,7 +112,7 @@ class Generator:
         ]
 
     def predict_labels(self, documents: Tokens, k: int) -> TopK:
-        """The best labels of documents, by the probabilities of the sequences that are generated."""
+        """Return the best labels of documents, by the probabilities of the sequences that are generated."""
         with torch.no_grad(), silent():
             if self.reader is not None:
                 sequences, log_p = self._generate(documents, None)
@@ -121,14 +121,14 @@ class Generator:
             return labels_of_targets(self._target_probabilities(documents), self.tokenization.targets, k)
 
     def generate(self, documents: Tokens) -> list[str]:
-        """The best text for each document."""
+        """Return the best text for each document."""
         groups = [None] if self.reader is not None else self.groups
         with torch.no_grad(), silent():
             by_group = [self._generate(documents, group)[0][:: self.n_beams] for group in groups]
         return [" ".join(texts) for texts in zip(*map(self.tokenization.tokenizer.decode, by_group), strict=True)]
 
     def _target_probabilities(self, documents: Tokens) -> Csr:
-        """The probability of each target that is generated (n, n_targets), 0 of others; a group has 1 at most."""
+        """Return the probability of each generated target (n, n_targets), 0 of others; a group adds up to 1 at most."""
         P = np.zeros((len(documents), len(self.tokenization.target_sequences)))
         for group in self.groups:
             sequences, log_p = self._generate(documents, group)
@@ -139,7 +139,7 @@ class Generator:
         return sp.csr_matrix(P)
 
     def _generate(self, documents: Tokens, group: TargetGroup | None) -> tuple[Tokens, Doubles]:
-        """The sequences of all documents, ``n_beams`` for each, and their log-probabilities (n, n_beams)."""
+        """Return the sequences of all documents, ``n_beams`` for each, and their log-probabilities (n, n_beams)."""
         tokens, is_token = (torch.from_numpy(part.astype(np.int64)) for part in pad(documents))
         encoded = self.t5.get_encoder()(input_ids=tokens, attention_mask=is_token).last_hidden_state
         allowed = None if group is None else (lambda _, ids: group.allowed(ids.tolist()[1:]))
@@ -160,7 +160,7 @@ class Generator:
         return sequences, log_p.reshape(len(documents), self.n_beams)
 
     def _log_p(self, encoded: Tensor, is_token: Tensor, sequences: Tokens, group: TargetGroup | None) -> Doubles:
-        """The log-probability of each sequence, one per document, over the vocabulary or the tokens that may follow."""
+        """Return the log-probability of each document's sequence, over the vocabulary or the tokens that may follow."""
         given, exists = (torch.from_numpy(part) for part in pad(sequences))
         shifted = torch.nn.functional.pad(given, (1, 0), value=START)[:, :-1].long()
         outputs: Any = BaseModelOutput(encoded)  # type: ignore[arg-type]
@@ -187,7 +187,7 @@ class TargetGroup:
                 node = node.setdefault(token, {})
 
     def allowed(self, prefix: Sequence[int]) -> list[int]:
-        """The tokens that may follow a prefix; the end after one that no target has."""
+        """Return the tokens that may follow a prefix; the end token after a prefix that no target has."""
         node = self.trie
         for token in prefix:
             node = node.get(token, {})
@@ -195,7 +195,7 @@ class TargetGroup:
 
 
 def until_end(tokens: list[int]) -> list[int]:
-    """The tokens up to the first end token, with it.
+    """Return the tokens up to the first end token, including it.
 
     >>> until_end([5, 1, 0]), until_end([5, 6])
     ([5, 1], [5, 6])
@@ -204,18 +204,18 @@ def until_end(tokens: list[int]) -> list[int]:
 
 
 def normalized(log_p: Doubles) -> Doubles:
-    """Probabilities (n, n_beams) that add up to 1 over the sequences of a document."""
+    """Return probabilities (n, n_beams) that add up to 1 over the sequences of a document."""
     p = np.exp(log_p - log_p.max(axis=1, keepdims=True))
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
-WHOLE = ""  # the one "column" of labels that are not those of a table
+WHOLE = ""  # the only "column" of labels that are not those of a table
 
 
 class LabelReader:
-    """Reads the labels in generated texts, and counts the texts that have something else.
+    """Reads the labels in freely generated texts by the output template, and counts texts that cannot be read.
 
-    A text is compared after what the tokenizer does to any text that it encodes and decodes, such as folding spaces.
+    Texts are compared as the tokenizer returns them after encoding and decoding, which for instance folds spaces.
     """
 
     def __init__(self, tokenization: Tokenization, labels: LabelSpace) -> None:
@@ -239,7 +239,7 @@ class LabelReader:
             )
 
     def read(self, text: str) -> tuple[list[int], bool, bool]:
-        """The labels of a text; whether it has all markers, and whether all its values are known."""
+        """Return the labels of a text; whether it has all markers, and whether all its values are known."""
         values = (
             self.template.read(text, self.normalize) if self.missing is not None else {WHOLE: " ".join(text.split())}
         )
@@ -249,7 +249,7 @@ class LabelReader:
         return labels, len(values) == len(self.ids), len(known) + absent == len(values)
 
     def label_scores(self, texts: Sequence[str], probabilities: Doubles) -> Csr:
-        """Scores (n, n_labels): the probabilities (n, n_beams) of the texts with a label; the best text is first."""
+        """Return scores (n, n_labels): the probabilities (n, n_beams) of the texts with a label; best text first."""
         n, n_beams = probabilities.shape
         rows, columns, values = [], [], []
         for i, text in enumerate(texts):
@@ -263,5 +263,5 @@ class LabelReader:
         return (scores @ self.implied).tocsr()
 
     def _normalized(self, texts: Sequence[str]) -> list[str]:
-        """The texts as the tokenizer gives them back."""
+        """Return the texts as the tokenizer gives them back."""
         return [" ".join(text.split()) for text in self.tokenizer.decode(self.tokenizer.encode(texts))]
