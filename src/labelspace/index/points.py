@@ -95,8 +95,8 @@ def encode_points(points: Points, seed: int) -> PointCodes:
     scale = max(float(rows.max()), -float(rows.min())) or 1.0  # second moments of large numbers would overflow
     coded = Quantized(rows / np.float32(scale), np.arange(len(rows)), CODE_BITS, seed=seed)
     slopes, offsets = 2 * a * scale * coded.scales_, a * points.squares
-    factors = (part.astype(np.float32) for part in (slopes, a, offsets))
-    return PointCodes(coded.planes_, *factors, coded.center_ * np.float32(scale), coded.query_map_)
+    slopes, weights, offsets = (part.astype(np.float32) for part in (slopes, a, offsets))
+    return PointCodes(coded.planes_, slopes, weights, offsets, coded.center_ * np.float32(scale), coded.query_map_)
 
 
 POWER = 1 / 4  # of the second moments of the extended queries: the table above says what 3/8 costs
