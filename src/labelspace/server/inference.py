@@ -36,7 +36,7 @@ class Task:
 
 
 class Inference:
-    """Call models in this process, in the order of the requests, one batch in each round of the event loop."""
+    """Call models in this process, in the order of the requests, up to a full batch in each round of the event loop."""
 
     def __init__(self, on_batch: Callable[[int], None] = lambda n: None) -> None:
         self._waiting: deque[Task] = deque()
@@ -64,7 +64,7 @@ class Inference:
             loop.call_soon(self._work, loop, loop.time() + MAX_WAIT, 0, 0)
 
     def _work(self, loop: asyncio.AbstractEventLoop, deadline: float, seen: int, quiet: int) -> None:
-        """Do one batch; the rest after the next round of the loop, which answers and reads requests.
+        """Do the documents of a full batch, by group; the rest after the next round, which answers and reads requests.
 
         Clients that were answered together send their next requests one after the other: as long as rounds, of
         microseconds, bring further requests, these are waited for, up to the deadline.
@@ -74,10 +74,14 @@ class Inference:
         if quiet < QUIET_ROUNDS and waiting < MAX_BATCH and loop.time() < deadline:
             loop.call_soon(self._work, loop, deadline, waiting, quiet)
             return
-        tasks = self._next_batch()
+        batches: list[list[Task]] = []
+        n = 0
+        while n < MAX_BATCH and (tasks := self._next_batch()):
+            batches.append(tasks)
+            n += sum(len(task.items) for task in tasks)
         if self._waiting:
             loop.call_soon(self._work, loop, loop.time(), 0, 0)  # without a wait: they have waited already
-        if tasks:
+        for tasks in batches:
             self._answer(tasks, outcomes(tasks))
 
     def _next_batch(self) -> list[Task]:
