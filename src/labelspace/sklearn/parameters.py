@@ -26,7 +26,7 @@ def is_threshold(value: object) -> bool:
     """Return whether a value may be a threshold; True is a number in Python, and no threshold."""
     if isinstance(value, str):
         return value in ("auto", "f1")
-    return isinstance(value, Real) and value is not True
+    return value is not True and isinstance(value, Real)
 
 
 CONSTRAINTS = {
