@@ -94,8 +94,8 @@ def encode_points(points: Points, seed: int) -> PointCodes:
     rows, a = from_blocks(points.blocks, len(points.ids)), points.weights
     scale = max(float(rows.max()), -float(rows.min())) or 1.0  # second moments of large numbers would overflow
     coded = Quantized(rows / np.float32(scale), np.arange(len(rows)), CODE_BITS, seed=seed)
-    slopes, offsets = 2 * a * scale * coded.scales_, a * points.squares
-    slopes, weights, offsets = (part.astype(np.float32) for part in (slopes, a, offsets))
+    slopes = (2 * a * scale * coded.scales_).astype(np.float32)
+    weights, offsets = a.astype(np.float32), (a * points.squares).astype(np.float32)
     return PointCodes(coded.planes_, slopes, weights, offsets, coded.center_ * np.float32(scale), coded.query_map_)
 
 

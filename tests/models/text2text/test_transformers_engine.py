@@ -215,7 +215,7 @@ def test_patience_and_labels_that_are_not_of_a_table(folder):
     [
         ({"pretrained": None, "prompt": None}, "engine=transformers needs a pretrained T5, but pretrained is none"),
         ({"prior": True}, "prior=true needs engine=own"),
-        ({"token_learning_rate": 0.1}, "token_learning_rate of text2text has an effect with engine=own alone"),
+        ({"token_learning_rate": 0.1}, "token_learning_rate of text2text has an effect only with engine=own"),
         ({"engine": "own"}, "decoding=free needs engine=transformers"),
         ({"engine": "own", "decoding": "constrained"}, "beam_size=none needs engine=transformers"),
         ({"one_sequence": False}, "but there are 2 column groups; set one_sequence=true"),

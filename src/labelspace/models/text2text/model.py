@@ -226,7 +226,7 @@ class Text2Text(Model):
     def _train_transformers(
         self, X: Sequence[str], Y_targets: Csr, validation: Held | None, context: FitContext
     ) -> tuple[Floats, Floats, Floats]:
-        """The same with the T5 of transformers."""
+        """Train the T5 of transformers; return its weights, token embeddings and output embeddings."""
         from labelspace.models.text2text.pretrained import load_generator, weight_arrays
         from labelspace.models.text2text.transformers_engine import TransformersNetwork, TransformersTrainer
 
