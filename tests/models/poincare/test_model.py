@@ -259,13 +259,13 @@ def test_as_many_clusters_are_searched_as_given(small, tmp_path, probes):
     [
         (
             {"geometry": "cosine", "projection": "clip"},
-            "projection of poincare has an effect with geometry=poincare alone",
+            "projection of poincare has an effect only with geometry=poincare",
         ),
         (
             {"probes": 2},
-            "probes of poincare .* n_clusters alone, but n_clusters is none; leave probes out, or set n_clu",
+            "probes of poincare has an effect only with n_clusters, but n_clusters is none; leave probes out",
         ),
-        ({"negatives": "per_document", "all_labels": True}, "all_labels of poincare .* negatives=shared alone"),
+        ({"negatives": "per_document", "all_labels": True}, "all_labels of poincare .* only with .*negatives=shared"),
         (
             {**NEIGHBORS, "negatives": "shared"},
             "negatives of poincare must be per_document with loss=neighbors, but is",
