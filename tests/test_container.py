@@ -16,7 +16,7 @@ import pytest
 import typer
 
 from labelspace.cli.app import app
-from labelspace.kernels.cache_folder import VARIABLE
+from labelspace.kernels.compilation import VARIABLE
 from labelspace.server.settings import Settings, parse_models
 
 ROOT = Path(__file__).parents[1]

@@ -1,7 +1,7 @@
 """Save and load features as the Tagger does."""
 
 from labelspace import store
-from labelspace.features.registry import features_class
+from labelspace.features import features_class
 
 
 def saved_and_loaded(features, folder, part=features_class):

@@ -3,8 +3,8 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.errors import DataError
-from labelspace.features import joined
 from labelspace.features.normalize import has_unit_rows, normalize_rows
+from labelspace.features.views import FIRST_SHARE, join_tables
 
 
 def unit_rows(seed, n=30, d=9):
@@ -14,25 +14,25 @@ def unit_rows(seed, n=30, d=9):
 
 def test_rows_are_side_by_side_with_norm_1():
     left, right = unit_rows(1), unit_rows(2, d=7)
-    both = joined.join([left, right])
+    both = join_tables([left, right])
     a, b = left.toarray(), right.toarray()
     has_a, has_b = a.any(axis=1, keepdims=True), b.any(axis=1, keepdims=True)
-    share = joined.FIRST_SHARE
+    share = FIRST_SHARE
     expected = np.hstack([a * np.where(has_b, share**0.5, 1), b * np.where(has_a, (1 - share) ** 0.5, 1)])
     assert not (has_a & has_b).all(), "some rows have one part only"
     np.testing.assert_allclose(both.toarray(), expected, rtol=1e-6)
     assert has_unit_rows(both)
     assert both.has_sorted_indices
-    one = joined.join([left[3], right[3]])
+    one = join_tables([left[3], right[3]])
     np.testing.assert_allclose(one.toarray(), expected[3:4], rtol=1e-6)
 
 
 def test_rows_of_any_length_are_scaled_first():
     left, right = unit_rows(1), unit_rows(2)
-    scaled = joined.join([3 * left, right * 0.5])
-    np.testing.assert_allclose(scaled.toarray(), joined.join([left, right]).toarray(), rtol=1e-5)
+    scaled = join_tables([3 * left, right * 0.5])
+    np.testing.assert_allclose(scaled.toarray(), join_tables([left, right]).toarray(), rtol=1e-5)
 
 
 def test_dense_views_are_not_joined():
     with pytest.raises(DataError, match="must be sparse, but one is dense"):
-        joined.join([unit_rows(1), np.ones((30, 2), np.float32)])
+        join_tables([unit_rows(1), np.ones((30, 2), np.float32)])

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features import Sequences, Tfidf
+from labelspace.features.base import RawText
 from labelspace.features.normalize import normalize_rows
-from labelspace.features.raw_text import RawText
 from labelspace.features.views import (
     BIGRAMS,
     CHARS,

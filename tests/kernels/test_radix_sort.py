@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.kernels.radix_sort import radix_sort
+from labelspace.kernels.topk import radix_sort
 
 
 @pytest.mark.parametrize(("n", "n_keys"), [(0, 1), (1, 1), (30, 5), (40, 5), (600, 700), (3_000, 2**31)])

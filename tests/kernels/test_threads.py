@@ -9,7 +9,7 @@ import pytest
 
 from labelspace.errors import ParameterError
 from labelspace.kernels import threads as kernel_threads
-from labelspace.kernels.threads import n_threads, run_blocks, run_parallel
+from labelspace.kernels.threads import n_threads, run_blocks, run_parallel, thread_zeros
 
 
 def test_the_environment_sets_the_number_of_threads(monkeypatch):
@@ -192,3 +192,21 @@ def test_an_interrupt_in_progress_cancels_all_tasks(monkeypatch, threads):
         run_parallel(task, 3, progress)
     assert sum(ticks) < 8000
     assert run_parallel(lambda i, tick: n_threads(), 3) == [1] * 3, "new ones can start"
+
+
+def test_a_thread_has_its_own_buffer_which_grows():
+    small = thread_zeros("a test", 4, np.int32)
+    large = thread_zeros("a test", 9, np.int32)
+    assert len(large) >= 9
+    assert thread_zeros("a test", 4, np.int32) is large
+    assert not small.any()
+    others = []
+    thread = threading.Thread(target=lambda: others.append(thread_zeros("a test", 4, np.int32)))
+    thread.start()
+    thread.join()
+    assert others[0] is not large
+
+
+def test_very_large_buffers_are_not_kept():
+    n = kernel_threads.MAX_KEPT_BYTES // 4 + 1
+    assert thread_zeros("a large test", n, np.int32) is not thread_zeros("a large test", n, np.int32)

@@ -26,8 +26,7 @@ def warmup(
     """
     from labelspace.experiment.warmup import compile_kernels, few_documents, few_rows, reads_features
     from labelspace.kernels import ROOT
-    from labelspace.kernels.cache_folder import cache_folder, cached_bytes
-    from labelspace.kernels.compilation import watching
+    from labelspace.kernels.compilation import cache_folder, cached_bytes, watching
     from labelspace.models.registry import method
     from labelspace.server.label_search import LabelSearch
 

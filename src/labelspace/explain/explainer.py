@@ -8,9 +8,8 @@ import numpy as np
 from labelspace.explain.explanation import Explanation, FeatureShare, Neighbor, PathNode, Phrase, WordShare
 from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.explain.words import ColumnSpans, TextWords
-from labelspace.features import joined
 from labelspace.features.base import Features
-from labelspace.features.views import ViewTransformer
+from labelspace.features.views import ViewTransformer, joined_parts
 from labelspace.models.evidence import Evidence, Voter
 from labelspace.training.losses import sigmoid
 from labelspace.types import LabelSpace
@@ -118,7 +117,7 @@ class Explainer:
 
     def _shared_words(self, voter: Voter) -> list[str]:
         """Return the words of the text behind the columns that a voter shares with the text."""
-        found = None if len(joined.parts(voter.view)) > 1 else self._find(voter.view)
+        found = None if len(joined_parts(voter.view)) > 1 else self._find(voter.view)
         if found is None or self.text is None:
             return []
         spans = (found.first(column) for column in voter.shared.tolist())

@@ -1,10 +1,33 @@
 """Features: from texts to the sparse matrix X of most methods, or to the token ids of sequence methods."""
 
-from labelspace.features.base import Features
+from typing import Any, Final
+
+from labelspace.errors import ParameterError
+from labelspace.features.base import Features, RawText
 from labelspace.features.embeddings import Embeddings, embed_texts
 from labelspace.features.hashing import Hashing
-from labelspace.features.registry import FEATURES, create_features
 from labelspace.features.sequences import Sequences
 from labelspace.features.tfidf import Tfidf
 
 __all__ = ["FEATURES", "Embeddings", "Features", "Hashing", "Sequences", "Tfidf", "create_features", "embed_texts"]
+
+# The features that a user may choose for any method, and the features that only views have.
+FEATURES: Final[dict[str, type[Features]]] = {kind.name: kind for kind in (Tfidf, Hashing, Embeddings)}
+_VIEWS_ONLY: Final[dict[str, type[Features]]] = {kind.name: kind for kind in (Sequences, RawText)}
+
+
+def features_class(name: str) -> type[Features]:
+    """Return the class of features with this name; raise ParameterError with the known names if there is none."""
+    kind = (FEATURES | _VIEWS_ONLY).get(name)
+    if kind is None:
+        raise ParameterError(f"features must be one of {', '.join(FEATURES)}, but are {name!r}; choose one of these")
+    return kind
+
+
+def create_features(name: str, **params: Any) -> Features:  # noqa: ANN401 - parameters are of any type
+    """Make features by their name; an unknown name or parameter is an error that lists the known names.
+
+    >>> create_features("tfidf", ngrams=1)
+    Tfidf(ngrams=1)
+    """
+    return features_class(name)(**params)

@@ -1,14 +1,15 @@
-"""The contract of features."""
+"""The contract of features, and texts as they are."""
 
-from collections.abc import Iterable
-from typing import NamedTuple, Self
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Self
 
+from labelspace.data.texts import check_texts
 from labelspace.estimator import Estimator
 from labelspace.types import Csr, Ints, Longs
 
 
 class Occurrences(NamedTuple):
-    """Where columns come from in a text: characters ``starts[i]`` to ``stops[i]`` count for ``columns[i]``."""
+    """The places of columns in a text: characters ``starts[i]`` to ``stops[i]`` count for ``columns[i]``."""
 
     columns: Ints
     starts: Longs
@@ -18,7 +19,7 @@ class Occurrences(NamedTuple):
 class Features(Estimator):
     """From texts to X: ``csr_matrix`` float32 (n, n_features), rows of norm 1, column indices sorted.
 
-    ``y`` is there for scikit-learn's ``Pipeline`` and is not used.
+    ``y`` is accepted for scikit-learn's ``Pipeline`` and is not used.
     """
 
     def fit(self, texts: Iterable[str], y: object = None) -> Self:
@@ -26,18 +27,46 @@ class Features(Estimator):
         raise NotImplementedError
 
     def transform(self, texts: Iterable[str]) -> Csr:
-        """The rows of these texts. Shape (n, n_features)."""
+        """Return the rows of these texts. Shape (n, n_features)."""
         raise NotImplementedError
 
     def fit_transform(self, texts: Iterable[str], y: object = None) -> Csr:
-        """``fit`` and ``transform`` of the same texts, which are read once. Shape (n, n_features)."""
+        """Fit, and return the rows of the same texts, which are read once. Shape (n, n_features)."""
         raise NotImplementedError
 
     def occurrences(self, text: str) -> Occurrences | None:
-        """Where the columns of a text come from, in its own characters; None where that cannot be said."""
+        """Find where the columns of a text come from, in its own characters; None if the features cannot tell."""
         return None
 
     @property
     def n_features(self) -> int:
         """Columns of X."""
         raise NotImplementedError
+
+
+class RawText(Features):
+    """The texts, checked; nothing is learned.
+
+    >>> RawText().fit_transform(["Red apple"])
+    ['Red apple']
+    """
+
+    name = "text"
+
+    def fit(self, texts: Iterable[str], y: object = None) -> Self:
+        """Check the texts."""
+        check_texts(texts)
+        return self
+
+    def transform(self, texts: Iterable[str]) -> Sequence[str]:
+        """Return the texts as a list."""
+        return check_texts(texts)
+
+    def fit_transform(self, texts: Iterable[str], y: object = None) -> Any:  # noqa: ANN401 - texts in place of a matrix
+        """Return the texts as a list."""
+        return check_texts(texts)
+
+    @property
+    def n_features(self) -> int:
+        """No columns."""
+        return 0

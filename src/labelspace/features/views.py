@@ -17,18 +17,23 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Stateful, learned
 from labelspace.estimator.parameter_constraints import mapping, text
 from labelspace.estimator.state_constraints import must, named_parts, plain
+from labelspace.features import FEATURES, create_features, features_class
 from labelspace.features.base import Features
-from labelspace.features.normalize import has_unit_rows, mark_unit_rows
-from labelspace.features.registry import FEATURES, create_features, features_class
+from labelspace.features.normalize import has_unit_rows, mark_unit_rows, normalize_rows
 from labelspace.features.sequences import UNKNOWN
-from labelspace.features.sparse_matrix import take_csr_rows
+from labelspace.features.sparse_matrix import csr_matrix, take_csr_rows
 from labelspace.kernels import large_arrays
+from labelspace.kernels.csr_arrays import csr_arrays
+from labelspace.kernels.normalize import join_rows
 from labelspace.types import Csr, Progress, no_progress
 
 Table = Csr | npt.NDArray[Any] | Sequence[str]
 """Documents under one view: a sparse or dense matrix, token ids, or texts; a row each."""
 RAW = "text"  # the features that leave texts as they are
 GIVEN = "given"  # the name of ready-made features
+# Share of the first view in the squared norm of a joined row: words are few and say much, while character n-grams are
+# many and say the same again.
+FIRST_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -267,3 +272,28 @@ def take_rows(table: Any, index: npt.ArrayLike | slice) -> Any:  # noqa: ANN401 
 def is_matrix(X: object) -> bool:
     """Whether X is a sparse or a two-dimensional dense matrix."""
     return sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
+
+
+def joined_parts(name: str) -> list[str]:
+    """Return the views that a view is joined of.
+
+    The view ``words+chars`` has the columns of both, so that a linear classifier reads words and their parts.
+
+    >>> joined_parts("words+chars"), joined_parts("words")
+    (['words', 'chars'], ['words'])
+    """
+    return name.split("+")
+
+
+def join_tables(tables: Sequence[Csr]) -> Csr:
+    """Return the columns of two sparse matrices side by side, in rows of norm 1.
+
+    >>> a, b = sp.csr_matrix([[1.0, 0.0]], dtype="float32"), sp.csr_matrix([[0.0, 1.0]], dtype="float32")
+    >>> join_tables([a, b]).toarray().round(2).tolist()
+    [[0.5, 0.0, 0.0, 0.8700000047683716]]
+    """
+    if not all(map(sp.issparse, tables)):
+        raise DataError("views that are joined must be sparse, but one is dense; give the member one view")
+    left, right = map(normalize_rows, tables)
+    rows = join_rows(csr_arrays(left), csr_arrays(right), left.shape[1], FIRST_SHARE)
+    return mark_unit_rows(csr_matrix(*rows, left.shape[1] + right.shape[1]))

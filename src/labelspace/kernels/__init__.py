@@ -6,7 +6,7 @@ possible, else in a private folder of the user.
 
 from pathlib import Path
 
-from labelspace.kernels.cache_folder import set_cache_folder
+from labelspace.kernels.compilation import set_cache_folder
 
 ROOT = Path(__file__).parent.parent
 set_cache_folder(Path(__file__).parent, *sorted(file.parent for file in ROOT.glob("*/*/kernels.py")))

@@ -6,9 +6,8 @@ import numpy as np
 
 from labelspace.kernels.compiled import integer, kernel, part
 from labelspace.kernels.csr_arrays import CsrArrays
-from labelspace.kernels.radix_sort import radix_sort
 from labelspace.kernels.sparse_layers import Table
-from labelspace.kernels.topk import push, sort_best_first
+from labelspace.kernels.topk import push, radix_sort, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
 LOWER_HALF = 0xFFFFFFFF

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from labelspace.kernels.compiled import kernel
-from labelspace.kernels.radix_sort import radix_sort
 from labelspace.kernels.tokenize import Ids, Offsets
+from labelspace.kernels.topk import radix_sort
 from labelspace.types import Floats
 
 

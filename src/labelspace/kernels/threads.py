@@ -1,17 +1,24 @@
-"""Run kernels that release the GIL on several threads; blocks never depend on the number of threads."""
+"""Run kernels that release the GIL on several threads, with buffers that a thread uses again.
+
+Blocks never depend on the number of threads.
+"""
 
 import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, as_completed, wait
 from contextvars import copy_context
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from labelspace.errors import ParameterError
 
 THREADS_VARIABLE = "LABELSPACE_THREADS"
 BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # of NumPy's and SciPy's matrix products
 POLL_SECONDS = 0.1  # seconds between two progress reports
+MAX_KEPT_BYTES = 2**24  # larger buffers are made anew: each thread would keep one
 T = TypeVar("T")
 _thread_state = threading.local()
 
@@ -124,3 +131,21 @@ def run_parallel(
 
 class TaskCancelledError(Exception):
     """Raised within a task that must stop because another one failed."""
+
+
+def thread_zeros(name: str, n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return the thread's buffer of this name: at least n zeros, which the caller must turn to zeros again.
+
+    A new buffer for every document would take longer than the work on it.
+
+    >>> buffer = thread_zeros("an example", 3, np.int32)
+    >>> buffer is thread_zeros("an example", 2, np.int32)
+    True
+    """
+    kept: npt.NDArray[Any] | None = getattr(_thread_state, name, None)
+    if kept is not None and len(kept) >= n:
+        return kept
+    made: npt.NDArray[Any] = np.zeros(n, dtype)
+    if made.nbytes <= MAX_KEPT_BYTES:
+        setattr(_thread_state, name, made)
+    return made

@@ -1,4 +1,4 @@
-"""The top k of a stream of (score, id) in a bounded heap: nothing else is sorted or stored.
+"""Select and sort in kernels: the top k of a stream of (score, id) in a bounded heap, and a radix sort of integers.
 
 Better means a higher score, or the same score and a smaller id, so results do not depend on the order of arrival.
 Sizes and ids of any integer type are compiled once: what kernels call is a ``part`` that makes them one type.
@@ -15,6 +15,7 @@ from labelspace.types import Doubles, Floats, Ints, Longs
 Score: TypeAlias = float | np.float32
 Scores: TypeAlias = Floats | Doubles
 Ids: TypeAlias = Ints | Longs
+INSERTION_SORT_MAX = 32  # items up to which insertion sort is faster
 
 
 @part()
@@ -140,3 +141,43 @@ def largest_entries(data: Floats, indptr: Ints, most: int) -> Longs:
                 kept[n] = i
                 n += 1
     return kept[:n].copy()
+
+
+@kernel()
+def radix_sort(items: Longs, buffer: Longs, n_keys: int) -> Longs:
+    """Sort numbers by their upper halves, below ``n_keys``; return ``items`` or ``buffer`` and overwrite the other.
+
+    numpy's sort would be compiled for each type, which takes longer.
+
+    Equal upper halves keep their order if the lower halves are in order. ``buffer`` is at least as long as ``items``.
+    """
+    n = items.size
+    if n <= INSERTION_SORT_MAX:
+        for i in range(1, n):
+            item, j = items[i], i
+            while j > 0 and items[j - 1] > item:
+                items[j] = items[j - 1]
+                j -= 1
+            items[j] = item
+        return items
+    bits = 1
+    while (1 << bits) < n_keys:
+        bits += 1
+    max_digit_bits = 8 if n < 512 else 11
+    passes = (bits + max_digit_bits - 1) // max_digit_bits
+    digit_bits = (bits + passes - 1) // passes
+    offsets = np.empty((1 << digit_bits) + 1, np.int64)
+    mask = (1 << digit_bits) - 1
+    for shift in range(32, 32 + bits, digit_bits):
+        for i in range(offsets.size):
+            offsets[i] = 0
+        for i in range(n):
+            offsets[((items[i] >> shift) & mask) + 1] += 1
+        for i in range(1 << digit_bits):
+            offsets[i + 1] += offsets[i]
+        for i in range(n):
+            key = (items[i] >> shift) & mask
+            buffer[offsets[key]] = items[i]
+            offsets[key] += 1
+        items, buffer = buffer, items
+    return items

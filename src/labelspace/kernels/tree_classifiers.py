@@ -12,7 +12,7 @@ from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.dual_cd import SolverOptions, solve_logistic, solve_squared_hinge, squared_norms
 from labelspace.kernels.lanes import LANES
-from labelspace.kernels.radix_sort import radix_sort
+from labelspace.kernels.topk import radix_sort
 from labelspace.types import Floats, Ints, Longs
 
 FIRST_WEIGHTS = 1024  # weights of trained nodes that there is room for at first; the arrays are doubled when full

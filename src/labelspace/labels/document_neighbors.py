@@ -5,8 +5,7 @@ import numpy as np
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
 from labelspace.kernels.knn import LabelSets, nearest_rows, vote
-from labelspace.kernels.scratch import zeros
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import run_blocks, thread_zeros
 from labelspace.types import Csr, Floats, Ints, TopK
 
 ROW_BLOCK = 64  # documents per task
@@ -31,7 +30,9 @@ def nearest_by_labels(Y: Csr, n_neighbors: int) -> TopK:
 
     def search(start: int, stop: int) -> None:
         labels, scores = nearest.labels[start:stop], nearest.scores[start:stop]
-        nearest_rows(csr_arrays(unit), start, stop, index, labels, scores, zeros("nearest_by_labels", n, np.float32))
+        nearest_rows(
+            csr_arrays(unit), start, stop, index, labels, scores, thread_zeros("nearest_by_labels", n, np.float32)
+        )
 
     run_blocks(search, n, ROW_BLOCK)
     return nearest

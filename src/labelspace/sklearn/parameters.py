@@ -15,8 +15,8 @@ from sklearn.utils import check_random_state
 from labelspace.errors import ParameterError
 from labelspace.estimator import Estimator
 from labelspace.estimator.parameter_constraints import MAX_INTEGER, Constraint, integer, optional, real
+from labelspace.features import FEATURES, create_features
 from labelspace.features.base import Features
-from labelspace.features.registry import FEATURES, create_features
 from labelspace.kernels.threads import THREADS_VARIABLE
 from labelspace.models.base import Model
 from labelspace.models.registry import METHODS, create

@@ -19,8 +19,8 @@ from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.explain import Explanation
 from labelspace.explain.explainer import Explainer
 from labelspace.explain.training_documents import TrainingDocuments
+from labelspace.features import features_class
 from labelspace.features.base import Features
-from labelspace.features.registry import features_class
 from labelspace.features.views import FeatureCache, View, ViewTransformer, override
 from labelspace.labels.selection import Selection, ids_of
 from labelspace.labels.tag_options import SelectOptions, TagOptions

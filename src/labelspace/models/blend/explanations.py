@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from labelspace.features import joined
-from labelspace.features.views import TEXT, Views
+from labelspace.features.views import TEXT, Views, joined_parts
 from labelspace.models.blend.boosting.kernels import ForestNodes, forest_shapley
 from labelspace.models.blend.kernels import COLUMNS_PER_MEMBER, N_COLUMNS, SHARED_COLUMNS
 from labelspace.models.blend.members import view_for
@@ -202,7 +201,7 @@ class BlendEvidence:
     def _by_view(self, member: MemberView, part: ColumnShares) -> list[tuple[str, ColumnShares]]:
         """Return the shares of a member's columns by the views that the member's view is joined from."""
         found, first = [], 0
-        for view in joined.parts(member.view):
+        for view in joined_parts(member.view):
             end = first + self.views.width(view)
             own = (part.columns >= first) & (part.columns < end)
             found.append((view, ColumnShares(part.columns[own] - np.int32(first), part.shares[own])))

@@ -6,8 +6,7 @@ import numpy as np
 
 from labelspace.kernels.beam_search import lower_bound
 from labelspace.kernels.compiled import integer, kernel, part
-from labelspace.kernels.radix_sort import radix_sort
-from labelspace.kernels.topk import Scores, push, sort_best_first
+from labelspace.kernels.topk import Scores, push, radix_sort, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
 COLUMNS_PER_MEMBER = 4  # columns: score, rank, score relative to the member's best, that best

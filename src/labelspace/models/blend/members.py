@@ -9,7 +9,6 @@ import numpy as np
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator.parameter_constraints import Constraint
-from labelspace.features import joined
 from labelspace.features.language import AUTO
 from labelspace.features.stems import NO_STEMMING, stemming_language, usual_accents
 from labelspace.features.views import (
@@ -24,6 +23,8 @@ from labelspace.features.views import (
     WORDS,
     View,
     Views,
+    join_tables,
+    joined_parts,
 )
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
@@ -96,13 +97,13 @@ def is_member_view(name: str) -> bool:
     >>> is_member_view("words"), is_member_view("words+chars"), is_member_view("text")
     (True, True, False)
     """
-    named = joined.parts(name)
+    named = joined_parts(name)
     return len(named) <= 2 and all(part in MEMBER_VIEWS for part in named)
 
 
 def base_views(members: Sequence[Member]) -> list[str]:
     """Return the views to make for members, each once: joined views are joined from these."""
-    return list(dict.fromkeys(part for member in members for part in joined.parts(member.view)))
+    return list(dict.fromkeys(part for member in members for part in joined_parts(member.view)))
 
 
 def _are_members(value: object) -> bool:
@@ -233,10 +234,10 @@ def view_for(model: Model, views: Views, name: str) -> Views:
 
 def table_of(views: Views, name: str) -> Any:  # noqa: ANN401 - a Table; the view's name says which
     """Return the documents under a view, which may be joined from two."""
-    named = joined.parts(name)
-    return views[name] if len(named) == 1 else joined.join([views[part] for part in named])
+    named = joined_parts(name)
+    return views[name] if len(named) == 1 else join_tables([views[part] for part in named])
 
 
 def view_width(views: Views, name: str) -> int:
     """Return the number of columns of a view, which may be joined from two."""
-    return sum(map(views.width, joined.parts(name)))
+    return sum(map(views.width, joined_parts(name)))

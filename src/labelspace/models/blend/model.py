@@ -29,9 +29,8 @@ import numpy as np
 from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import Constraint, integer, list_of, one_of, real, text
 from labelspace.estimator.state_constraints import must, part, parts, plain
-from labelspace.features import joined
 from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Language, language_of
-from labelspace.features.views import GIVEN, STEM_BIGRAMS, STEMS, TEXT, VIEWS, WORDS, View, Views
+from labelspace.features.views import GIVEN, STEM_BIGRAMS, STEMS, TEXT, VIEWS, WORDS, View, Views, joined_parts
 from labelspace.models import checks, parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import PREDICTED_LABELS, in_batches
@@ -159,7 +158,7 @@ class Blend(Model):
         """Check that the members have the model's labels, and the views that they will read unchecked."""
         for member, view in zip(self.members_, self.member_views_, strict=True):
             must(view == TEXT.name or is_member_view(view), f"a view {view}")
-            width = sum(self._width(VIEWS[part]) for part in joined.parts(view))
+            width = sum(self._width(VIEWS[part]) for part in joined_parts(view))
             must(member.n_labels_ == self.n_labels_, "members of the same labels")
             must(member.widths_ == {member.view.name: width}, f"a member of {width} columns for {view}")
             must((view != TEXT.name) == member.view.is_matrix, f"a member that reads {view}")
@@ -170,7 +169,7 @@ class Blend(Model):
         texts = documents.texts or []
         language = language_of(self.language, texts).name
         words = word_view(language)
-        possible = {words, TEXT.name, *joined.parts(wide_view(texts, words))}
+        possible = {words, TEXT.name, *joined_parts(wide_view(texts, words))}
         names = base_views(self._members(documents.Y.shape, possible, documents.labels))
         if STEMS.name in names or STEM_BIGRAMS.name in names:
             names = list(dict.fromkeys([*names, TEXT.name]))  # to tell the language
@@ -185,7 +184,7 @@ class Blend(Model):
         if self.members is not None:
             return parse_members(self.members)
         words = STEMS.name if STEMS.name in views else WORDS.name
-        wide = next((name for name in WIDE_VIEWS[words] if set(joined.parts(name)) <= set(views)), words)
+        wide = next((name for name in WIDE_VIEWS[words] if set(joined_parts(name)) <= set(views)), words)
         with_text = TEXT.name in views and labels is not None and labels.are_named
         return choose_members(shape, wide, with_text, self.effort, words)
 
@@ -252,7 +251,7 @@ class Blend(Model):
         """Keep these members, by their place, their views, and what they predicted."""
         self.members_ = list(members.values())
         self.member_views_ = [self.member_views_[at] for at in members]
-        read = {GIVEN, *(part for view in self.member_views_ for part in joined.parts(view))}
+        read = {GIVEN, *(part for view in self.member_views_ for part in joined_parts(view))}
         self.widths_ = {view: width for view, width in self.widths_.items() if view in read}
         return [held._replace(topk=held.topk.of(list(members))) for held in predicted]
 
@@ -427,7 +426,7 @@ class Blend(Model):
     def report(self) -> dict[str, Any]:
         """Return what was chosen on held-out documents, and the language if a member uses it."""
         chosen = {f"C of {m.name}": m.get_params()["C"] for m in self.members_ if m.name in CANDIDATES}
-        read = {part for view in self.member_views_ for part in joined.parts(view)}
+        read = {part for view in self.member_views_ for part in joined_parts(view)}
         if read.isdisjoint((STEMS.name, STEM_BIGRAMS.name, TEXT.name)):
             return chosen
         return {**chosen, "language": Language(self.language_, share=self.language_share_).described(self.language)}

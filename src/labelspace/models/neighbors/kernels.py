@@ -18,7 +18,7 @@ from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.inner_products import int_product
 from labelspace.kernels.quantize import INT8_MAX, INT16_MAX, Int8s, Int16s
 from labelspace.kernels.topk import push, select_best, sort_best_first
-from labelspace.types import Floats, Ints, Longs
+from labelspace.types import Bools, Floats, Ints, Longs
 
 MAX_GAP = 255  # of 8 bits
 BLOCK = 32  # rows of which only the largest sum is compared first; most blocks are skipped whole
@@ -237,3 +237,27 @@ def shared_products(data: Floats, indices: Ints, index: Postings, rows: Ints, sl
                 out[slot - 1, j] += weight * index.gap_values[pos]
     for i in range(len(rows)):
         slots[rows[i]] = 0
+
+
+@kernel()
+def strong_values(data: Floats, indptr: Ints, start: int, stop: int, share: float, at_least: int, out: Bools) -> None:
+    """Mark the strong values of the rows start..stop of a CSR matrix; the others have at most ``share`` of the squares.
+
+    At least ``at_least`` values of a row are strong, if it has so many; values of the same size are treated alike.
+    ``out`` is (n_values,); values of other rows are not touched.
+    """
+    for row in range(start, stop):
+        first, last = indptr[row], indptr[row + 1]
+        n_weak, smallest = last - first - at_least, 0.0  # how many may be left out
+        if n_weak > 0:
+            sizes = np.sort(np.abs(data[first:last]))
+            total, below = 0.0, 0.0
+            for i in range(len(sizes)):
+                total += np.float64(sizes[i]) * sizes[i]
+            for i in range(n_weak + 1):
+                below += np.float64(sizes[i]) * sizes[i]
+                smallest = np.float64(sizes[i])
+                if below > share * total:
+                    break
+        for j in range(first, last):
+            out[j] = abs(data[j]) >= smallest

@@ -27,12 +27,10 @@ from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import integer, real
 from labelspace.estimator.state_constraints import IDS, array, ids, must, offsets, plain
 from labelspace.features.normalize import normalize_rows
-from labelspace.features.prune import keep_entries, strong_entries
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.knn import LabelSets, vote_by_similarity
 from labelspace.kernels.quantize import Int8s, quantize_columns
-from labelspace.kernels.scratch import zeros
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import run_blocks, thread_zeros
 from labelspace.labels.document_neighbors import total_dcg
 from labelspace.labels.masks import ids_among
 from labelspace.models import parameters
@@ -40,6 +38,7 @@ from labelspace.models.base import Model
 from labelspace.models.evidence import ColumnShares, Evidence, Voter, logit
 from labelspace.models.fit_context import FitContext
 from labelspace.models.neighbors.kernels import Postings, nearest_quantized_rows, shared_products, to_gaps
+from labelspace.models.neighbors.pruning import keep_entries, strong_entries
 from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, Progress, TopK
 
@@ -187,7 +186,7 @@ class Neighbors(Model):
         voters = near[near >= 0]
         n = len(self.common_norms_)
         products = np.empty((len(voters), Q.nnz), np.float32)
-        shared_products(Q.data, Q.indices, self._index, voters, zeros("neighbors", n, np.int32), products)
+        shared_products(Q.data, Q.indices, self._index, voters, thread_zeros("neighbors", n, np.int32), products)
         votes = Votes(voters, similarity[near >= 0].astype(np.float64), products, self.power_)
         counts = self._label_counts
         return [
@@ -234,7 +233,7 @@ class Neighbors(Model):
         near, similarity = np.empty((Q.shape[0], m), np.int32), np.empty((Q.shape[0], m), np.float32)
 
         def find(start: int, stop: int) -> None:
-            sums = zeros("neighbors", n_documents, np.int32)
+            sums = thread_zeros("neighbors", n_documents, np.int32)
             nearest_quantized_rows(queries, start, stop, self._index, sums, near[start:stop], similarity[start:stop])
 
         report = None if progress is None else lambda done, total: progress("choosing neighbors", done, total)
@@ -251,7 +250,7 @@ class Neighbors(Model):
 
         def count(start: int, stop: int) -> None:
             part = slice(start, stop)
-            votes = zeros("votes", self.n_labels_, np.float32)
+            votes = thread_zeros("votes", self.n_labels_, np.float32)
             vote_by_similarity(
                 near[part], similarity[part], m, float(p), given, votes, out.labels[part], out.scores[part]
             )

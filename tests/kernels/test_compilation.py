@@ -12,8 +12,8 @@ from pathlib import Path
 import numba
 import pytest
 
-from labelspace.kernels import cache_folder
-from labelspace.kernels.cache_folder import beside_sources_is_safe, private_folder, set_cache_folder
+from labelspace.kernels import compilation
+from labelspace.kernels.compilation import beside_sources_is_safe, private_folder, set_cache_folder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has no owner and mode of this kind")
 needs_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change owners")
@@ -55,7 +55,7 @@ def run_kernel(package, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def run(given=""):
-        monkeypatch.setenv(cache_folder.VARIABLE, str(given))
+        monkeypatch.setenv(compilation.VARIABLE, str(given))
         monkeypatch.setattr(numba.config, "CACHE_DIR", str(given))
         set_cache_folder(package)
         spec = importlib.util.spec_from_file_location("kernel", package / "kernel.py")
@@ -99,7 +99,7 @@ def test_numba_runs_what_is_planted(run_kernel, package, tmp_path):
 def test_an_index_planted_in_an_open_pycache_is_not_run(run_kernel, package, tmp_path):
     plant(package / "__pycache__", package, tmp_path / "marker")
     folder = run_kernel()
-    assert folder.parent == tmp_path / "home" / ".cache" / cache_folder.NAME
+    assert folder.parent == tmp_path / "home" / ".cache" / compilation.NAME
     assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
     assert not (tmp_path / "marker").exists()
 
@@ -108,7 +108,7 @@ def test_an_index_planted_in_an_open_cache_dir_is_not_run(run_kernel, package, t
     plant(tmp_path / "open", package, tmp_path / "marker")
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR must be a folder that only its owner can write to"):
         folder = run_kernel(tmp_path / "open")
-    assert folder.parent == tmp_path / "home" / ".cache" / cache_folder.NAME
+    assert folder.parent == tmp_path / "home" / ".cache" / compilation.NAME
     assert not (tmp_path / "marker").exists()
 
 
@@ -120,8 +120,8 @@ def test_a_private_cache_dir_is_used(run_kernel, tmp_path):
 
 @needs_root
 def test_folders_of_another_user_are_not_used(run_kernel, closed, tmp_path):
-    predictable = tmp_path / f"{cache_folder.NAME}-{os.geteuid()}"
-    for folder in (tmp_path / "home" / ".cache" / cache_folder.NAME, predictable):
+    predictable = tmp_path / f"{compilation.NAME}-{os.geteuid()}"
+    for folder in (tmp_path / "home" / ".cache" / compilation.NAME, predictable):
         plant(folder, closed, tmp_path / "marker")
         os.chown(folder, NOBODY, NOBODY)
         os.chmod(folder, 0o755)
@@ -134,11 +134,11 @@ def test_folders_of_another_user_are_not_used(run_kernel, closed, tmp_path):
 
 @needs_root
 def test_a_home_of_another_user_is_not_used(run_kernel, closed, tmp_path):
-    plant(tmp_path / "home" / ".cache" / cache_folder.NAME, closed, tmp_path / "marker")
-    os.chmod(tmp_path / "home" / ".cache" / cache_folder.NAME, 0o700)
+    plant(tmp_path / "home" / ".cache" / compilation.NAME, closed, tmp_path / "marker")
+    os.chmod(tmp_path / "home" / ".cache" / compilation.NAME, 0o700)
     os.chown(tmp_path / "home", NOBODY, NOBODY)
     folder = run_kernel()
-    assert folder.parent == tmp_path / f"{cache_folder.NAME}-{os.geteuid()}"
+    assert folder.parent == tmp_path / f"{compilation.NAME}-{os.geteuid()}"
     assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
     assert not (tmp_path / "marker").exists()
 
@@ -148,10 +148,10 @@ def test_the_choice_is_made_on_import_and_a_fresh_folder_is_removed_at_the_end(t
     code = f"""
 {before}
 import os
-from labelspace.kernels import cache_folder
-cache_folder._user_folders = lambda: []
-cache_folder.beside_sources_is_safe = lambda package: False
-cache_folder.set_cache_folder(None)
+from labelspace.kernels import compilation
+compilation._user_folders = lambda: []
+compilation.beside_sources_is_safe = lambda package: False
+compilation.set_cache_folder(None)
 folder = os.environ["NUMBA_CACHE_DIR"]
 import numba
 assert numba.config.CACHE_DIR == folder
