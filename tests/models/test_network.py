@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -5,10 +7,11 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.models import network
 from labelspace.models.network import HiddenLayerNet, Network
-from labelspace.training import output_layer, sparse_layers
+from labelspace.training import dense_layers, sparse_layers
+from labelspace.training.dense_layers import OutputLayer
+from labelspace.training.epochs import batch_schedule
 from labelspace.training.losses import label_block_bce_gradient
 from labelspace.training.optimizers import AdamParameter
-from labelspace.training.output_layer import OutputLayer
 from labelspace.training.sparse_layers import SparseLayer
 from tests.models.recorded_gradients import first_adagrad_step, record_adam
 
@@ -44,14 +47,14 @@ def finite_differences(X, Y, w, key, step=1e-5):
 @pytest.fixture
 def step(monkeypatch):
     """The gradients that one step on the tiny case hands to Adam and, for E, the step of Adagrad."""
-    monkeypatch.setattr(output_layer, "LABEL_BLOCK", 2)  # blocks that do not divide the labels
+    monkeypatch.setattr(dense_layers, "LABEL_BLOCK", 2)  # blocks that do not divide the labels
     X, Y, w = case()
     w32 = {key: value.astype(np.float32) for key, value in w.items()}
     output = OutputLayer(w32["W"].copy(), w32["b"].copy())
     net = HiddenLayerNet(SparseLayer(w32["E"].copy()), AdamParameter(w32["c"].copy()), output)
     gradients = record_adam(monkeypatch)
     batch = (X.data.astype(np.float32), X.indices, X.indptr)
-    net.train_step(batch, Y, np.arange(6, dtype=np.int32), 0.0, 0.1, 0.1, np.random.default_rng(0))
+    net.train_step(batch, Y, np.arange(6, dtype=np.int32), 0.0, (0.1, 0.1), np.random.default_rng(0))
     parameters = {"c": net.hidden_bias, "W": output.weights, "b": output.bias}
     return {**{key: gradients[id(p)] for key, p in parameters.items()}, "E": net.features.vectors - w32["E"]}
 
@@ -80,7 +83,7 @@ def test_another_seed_gives_another_network(data):
 
 def test_blocks_and_threads_change_nothing_but_time(data, monkeypatch):
     train, _ = data
-    monkeypatch.setattr(output_layer, "LABEL_BLOCK", 16)
+    monkeypatch.setattr(dense_layers, "LABEL_BLOCK", 16)
     monkeypatch.setattr(network, "ROW_BLOCK", 8)
     monkeypatch.setattr(sparse_layers, "ROW_BLOCK", 8)
     monkeypatch.setattr(sparse_layers, "FEATURE_BLOCK", 32)
@@ -111,7 +114,7 @@ def test_a_feature_without_documents_has_no_effect():
 
 @pytest.mark.parametrize(("steps", "epochs"), [(1, 6), (160, 10), (10**6, 15)])
 def test_epochs_are_chosen_within_bounds_and_reported(data, monkeypatch, steps, epochs):
-    monkeypatch.setattr(network, "STEPS", steps)
+    monkeypatch.setattr(network, "batch_schedule", partial(batch_schedule, steps=steps))
     train, reported = data[0].rows(range(64)), []
     Network(hidden_dim=4).fit(train.X, train.Y, progress=lambda *event: reported.append(event))
     assert reported == [("epochs", at + 1, epochs) for at in range(epochs)]

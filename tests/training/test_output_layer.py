@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from labelspace.training import output_layer as output
+from labelspace.training import dense_layers as output
+from labelspace.training.dense_layers import OutputLayer, SampledOutputLayer, append_ones
 from labelspace.training.optimizers import AdamParameter
-from labelspace.training.output_layer import OutputLayer, SampledOutputLayer, append_ones
 
 BATCH, WIDTH, LABELS = 5, 4, 7
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import ParameterError
+from labelspace.types import TopK
 
 THREADS_VARIABLE = "LABELSPACE_THREADS"
 BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # of NumPy's and SciPy's matrix products
@@ -77,6 +78,13 @@ def run_blocks(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def topk_in_blocks(kernel: Callable[..., None], documents: object, *parts: object, n: int, k: int, block: int) -> TopK:
+    """Return the k best labels of n documents by ``kernel(documents, start, stop, *parts, labels, scores)``."""
+    out = TopK.empty(n, k)
+    run_blocks(lambda start, stop: kernel(documents, start, stop, *parts, out.labels, out.scores), n, block)
+    return out
 
 
 def run_parallel(

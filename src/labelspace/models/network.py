@@ -3,7 +3,7 @@
 With unit rows x, feature embeddings E, and z = W relu(E'x + c) + b, the score of a label is 1 / (1 + exp(-z)).
 
 1. Initialize E and W at random, c = 0, and b with the log-odds of each label's frequency.
-2. If ``epochs`` is not given, choose it: ``STEPS`` batches, within the bounds of ``EPOCHS``.
+2. If ``epochs`` is not given, choose it: 500 batches, but at least 6 and at most 15 epochs.
 3. For each batch of documents, drop some features (``input_dropout``) and some hidden units (``dropout``).
 4. Minimize the binary cross-entropy, summed over all labels. W, b and c are updated by Adam at ``learning_rate``, the
    embeddings of the batch's features by row-wise Adagrad at ``feature_learning_rate``. Both learning rates fall
@@ -24,7 +24,6 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from labelspace.estimator import learned
 from labelspace.estimator.state_constraints import array
@@ -32,20 +31,18 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import Layer, network_topk
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import topk_in_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import ColumnShares, Evidence, logit, relu_slopes
 from labelspace.models.fit_context import FitContext
-from labelspace.training.epochs import batch_schedule, batches
-from labelspace.training.losses import label_block_bce_gradient, log_odds, sigmoid
+from labelspace.training.dense_layers import OutputLayer
+from labelspace.training.epochs import batch_schedule, run_phases
+from labelspace.training.losses import label_block_bce_gradient, listed_probabilities, log_odds
 from labelspace.training.optimizers import AdamParameter
-from labelspace.training.output_layer import OutputLayer
 from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows
 from labelspace.types import Bools, Csr, Floats, Ints, TopK
 
-STEPS = 500  # batches that suffice to learn
-EPOCHS = (6, 15)  # bounds of the number of epochs that is chosen
 ROW_BLOCK = 64  # documents per task
 
 
@@ -88,12 +85,14 @@ class Network(Model):
         X = normalize_rows(X) if self.normalize else X
         rng = np.random.default_rng(self.random_state)
         net = HiddenLayerNet.random(X, Y, self.hidden_dim, rng)  # step 1
-        batch_size, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)  # step 2
-        with threadpool_limits(1, user_api="blas"):
-            for rows, lr_decay in batches(X.shape[0], batch_size, epochs, rng, context.progress):
-                batch = batch_rows(X, rows, self.input_dropout, rng)  # step 3
-                rates = (self.learning_rate * lr_decay, self.feature_learning_rate * lr_decay)
-                net.train_step(batch, Y, rows, self.dropout, *rates, rng)  # steps 3 and 4
+        schedule = batch_schedule(X.shape[0], self.batch_size, self.epochs)  # step 2
+
+        def step(_: None, rows: Ints, lr_decay: float) -> None:  # steps 3 and 4
+            batch = batch_rows(X, rows, self.input_dropout, rng)
+            rates = (self.learning_rate * lr_decay, self.feature_learning_rate * lr_decay)
+            net.train_step(batch, Y, rows, self.dropout, rates, rng)
+
+        run_phases(step, [None], X.shape[0], schedule, rng, context.progress)
         self.feature_embeddings_, self.feature_scales_ = quantize_int8(net.features.vectors)  # step 5
         self.output_weights_, self.output_scales_ = net.output.quantized_weights()
         self.hidden_bias_, self.output_bias_ = net.hidden_bias.value, net.output.bias_values
@@ -102,18 +101,10 @@ class Network(Model):
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
         candidates = self.seen_ if allowed is None else self.seen_ & allowed
         X = normalize_rows(X) if self.normalize else X
-        documents = csr_arrays(X)
         hidden = Layer(self.feature_embeddings_, self.feature_scales_, self.hidden_bias_)
         output = Layer(self.output_weights_, self.output_scales_, self.output_bias_)
-        out = TopK.empty(X.shape[0], k)
-
-        def score(start: int, stop: int) -> None:
-            network_topk(documents, start, stop, hidden, output, candidates, out.labels, out.scores)  # step 6
-
-        run_blocks(score, X.shape[0], ROW_BLOCK)
-        listed = out.labels >= 0
-        out.scores[listed] = sigmoid(out.scores[listed])
-        return out
+        parts = (csr_arrays(X), hidden, output, candidates)
+        return listed_probabilities(topk_in_blocks(network_topk, *parts, n=X.shape[0], k=k, block=ROW_BLOCK))  # step 6
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
         """Explain the scores of labels by integrated gradients, which have a closed form for one ReLU layer."""
@@ -152,16 +143,10 @@ class HiddenLayerNet:
         return cls(features, hidden_bias, OutputLayer.random(log_odds(Y), hidden_dim, rng))
 
     def train_step(
-        self,
-        batch: Batch,
-        Y: Csr,
-        rows: Ints,
-        dropout: float,
-        learning_rate: float,
-        feature_learning_rate: float,
-        rng: np.random.Generator,
+        self, batch: Batch, Y: Csr, rows: Ints, dropout: float, rates: tuple[float, float], rng: np.random.Generator
     ) -> None:
-        """Make one step on a batch whose labels are ``Y[rows]``."""
+        """Make one step on a batch whose labels are ``Y[rows]``; ``rates`` are of dense weights and of embeddings."""
+        learning_rate, feature_learning_rate = rates
         self.n_steps += 1
         hidden = self.features.embed(batch, self.hidden_bias.value)  # (batch, hidden)
         mask = (rng.random(hidden.shape, np.float32) >= dropout) / np.float32(1 - dropout)

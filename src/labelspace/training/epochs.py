@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from labelspace.errors import DataError, ModelError
 from labelspace.store import Arrays
@@ -16,8 +17,12 @@ from labelspace.types import Csr, Ints, Progress, TopK
 
 VALIDATION_K = 5  # labels per document that count in the validation score
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.1, 2_000  # documents cut from train, where no validation documents are given
+STEPS = 500  # batches that suffice to learn, for most networks
+EPOCHS = (6, 15)  # bounds of the number of epochs that is chosen, for most networks
 MIN_BATCHES = 16  # per epoch, if there are as many documents: fewer steps would not suffice to learn
 STATE = {"epoch": 0, "step": 0, "scores": [0.0]}  # the types of the values of a checkpoint
+
+T = TypeVar("T")
 
 
 class Trainable(Protocol):
@@ -30,7 +35,12 @@ class Trainable(Protocol):
 
 
 def batch_schedule(
-    n: int, batch_size: int | None, epochs: int | None, steps: int, epoch_bounds: tuple[int, int], usual: int = 256
+    n: int,
+    batch_size: int | None,
+    epochs: int | None,
+    steps: int = STEPS,
+    epoch_bounds: tuple[int, int] = EPOCHS,
+    usual: int = 256,
 ) -> tuple[int, int]:
     """Return the batch size and the number of epochs for n documents, as given or chosen.
 
@@ -75,6 +85,24 @@ def batches(
     for epoch in range(epochs):
         yield from epoch_batches(n, batch_size, epoch, epochs, rng)
         progress("epochs", phase * epochs + epoch + 1, phases * epochs)
+
+
+def run_phases(
+    step: Callable[[T, Ints, float], None],
+    phases: Sequence[T],
+    n: int,
+    schedule: tuple[int, int],
+    rng: np.random.Generator,
+    progress: Progress,
+) -> None:
+    """Call ``step(phase, rows, lr_decay)`` for each batch of each phase, with a batch size and a number of epochs.
+
+    BLAS has one thread: its sums depend on the number of threads, and blocks of labels and features have threads.
+    """
+    with threadpool_limits(1, user_api="blas"):
+        for number, phase in enumerate(phases):
+            for rows, lr_decay in batches(n, *schedule, rng, progress, number, len(phases)):
+                step(phase, rows, lr_decay)
 
 
 @dataclass

@@ -12,9 +12,9 @@ from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array,
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.linear_scores import linear_topk, lookup_weights, scan_weights
 from labelspace.kernels.quantize import Int8s, quantize_columns
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import topk_in_blocks
 from labelspace.labels.masks import FEW_LABELS, LastMask, kept_entries
-from labelspace.training.losses import sigmoid
+from labelspace.training.losses import listed_probabilities
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 256  # documents per task
@@ -91,15 +91,8 @@ class LinearWeights:
         """Return the k best of the seen labels by the margin X W + bias; a score is 1 / (1 + exp(-2 margin))."""
         documents = CsrArrays(X.data * self.scales[X.indices], X.indices, X.indptr)
         weights = CsrArrays(self.values, self.labels, self.starts)
-        out = TopK.empty(X.shape[0], k)
-
-        def score(start: int, stop: int) -> None:
-            linear_topk(documents, start, stop, weights, self.bias, seen, out.labels, out.scores)
-
-        run_blocks(score, X.shape[0], ROW_BLOCK)
-        listed = out.labels >= 0
-        out.scores[listed] = sigmoid(2 * out.scores[listed])
-        return out
+        parts = (documents, weights, self.bias, seen)
+        return listed_probabilities(topk_in_blocks(linear_topk, *parts, n=X.shape[0], k=k, block=ROW_BLOCK), slope=2)
 
     def of_labels(self, labels: Longs) -> Self:
         """Return the classifiers of some labels, sorted, which are numbered from 0.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from labelspace.kernels.losses import extract_positive_scores, pairwise_softmax_from_exp, subtract_positives
 from labelspace.kernels.sparse_layers import subtract_label_block
-from labelspace.types import Csr, Floats, Ints
+from labelspace.types import Csr, Floats, Ints, TopK
 
 MAX_UNSAMPLED_LABELS = 20_000  # up to this many labels, a step trains on all of them
 MAX_EXPONENT = np.float32(60.0)  # larger exponents are cut off here: exp(89) is infinite in float32
@@ -29,6 +29,13 @@ def sigmoid(log_odds: npt.NDArray[Real]) -> npt.NDArray[Real]:
     half = log_odds.dtype.type(0.5)
     probabilities: npt.NDArray[Real] = half + half * np.tanh(half * log_odds)
     return probabilities
+
+
+def listed_probabilities(top: TopK, slope: int = 1) -> TopK:
+    """Turn the scores of the listed labels into the sigmoids of ``slope`` times these, in place; return the lists."""
+    listed = top.labels >= 0
+    top.scores[listed] = sigmoid(slope * top.scores[listed])
+    return top
 
 
 def sigmoid_inplace(log_odds: Floats) -> None:

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
 from labelspace.models.annexml import AnnexML
-from labelspace.models.annexml.learner import learn_partitions
+from labelspace.models.annexml.model import learn_partitions
 from tests.checks import precision_at_1
 
 SMALL = {"n_estimators": 2, "embedding_dim": 8, "epochs": 3}

@@ -8,6 +8,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.models.hierarchicalxc import model as hierarchicalxc
 from labelspace.models.hierarchicalxc.classifiers import NodeTargets, init_classifiers
 from labelspace.models.hierarchicalxc.model import HierarchicalXC
+from labelspace.training import epochs
 from labelspace.training.autoencoder import DECODER_RATE_FACTOR, TrainingPhase
 from tests.models.recorded_gradients import first_adagrad_step, record_adam
 
@@ -30,13 +31,13 @@ def copies(net):
 
 @pytest.mark.parametrize("training", ["staged", "pretrained", "joint"])
 def test_staged_training_freezes_the_code_while_the_classifiers_are_trained(data, monkeypatch, nets, training):
-    states, batches = [], hierarchicalxc.batches
+    states, batches = [], epochs.batches
 
     def copy_first(*args):
         states.append(copies(nets[0]))
         yield from batches(*args)
 
-    monkeypatch.setattr(hierarchicalxc, "batches", copy_first)
+    monkeypatch.setattr(epochs, "batches", copy_first)
     train = data[0].rows(range(200))
     HierarchicalXC(input_layers="16,8", epochs=1, training=training).fit(train.X, train.Y)
     states.append(copies(nets[0]))
@@ -78,7 +79,7 @@ def test_a_step_has_the_gradients_that_torch_finds(monkeypatch, nets, layers, ph
     w = {id(part): torch.tensor(part.value, dtype=torch.float64, requires_grad=True) for part in dense}
     w |= {key: torch.tensor(table, dtype=torch.float64, requires_grad=True) for key, table in before.items()}
     order = rng.permutation(6).astype(np.int32)
-    model._train_step(net, phase, X, order, 1.0, rng)
+    model._train_step(net, X, rng, phase, order, 1.0)
 
     tanh, elu = torch.tanh, torch.nn.functional.elu
     x = torch.tensor(X[order].toarray(), dtype=torch.float64)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.models.leml import parts as module
-from labelspace.models.leml.parts import LowRank, Targets
+from labelspace.models.leml import model as module
+from labelspace.models.leml.model import LowRank, Targets
 from labelspace.training.sparse_layers import product
 
 REG = 0.7

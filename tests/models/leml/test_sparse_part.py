@@ -3,8 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.models.leml.model import Leml
-from labelspace.models.leml.parts import LowRank, SparsePart, Targets
+from labelspace.models.leml.model import Leml, LowRank, SparsePart, Targets
 
 N, D, HEAD, TAIL = 400, 30, 12, 8
 

@@ -5,13 +5,12 @@ import scipy.sparse as sp
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import quantize_int8
-from labelspace.models.neuralxc import model as neuralxc
 from labelspace.models.neuralxc.model import NeuralXC
+from labelspace.training import epochs, losses
 from labelspace.training.autoencoder import SparseDecoder
-from labelspace.training.dense_layers import ACTIVATIONS
+from labelspace.training.dense_layers import ACTIVATIONS, SampledOutputLayer
 from labelspace.training.losses import log_odds
 from labelspace.training.optimizers import AdamParameter
-from labelspace.training.output_layer import SampledOutputLayer
 from tests.checks import precision_at_1, same_topk
 from tests.models.neuralxc.parameters import copies
 
@@ -28,7 +27,7 @@ def small(data):
 def trained(monkeypatch):
     """The nets that are trained from now on, and copies of their parameters at the start of each phase."""
     nets, states = [], []
-    init, batches = NeuralXC._init_net, neuralxc.batches
+    init, batches = NeuralXC._init_net, epochs.batches
 
     def remember(self, *args):
         nets.append(init(self, *args))
@@ -40,13 +39,13 @@ def trained(monkeypatch):
         yield from batches(*args)
 
     monkeypatch.setattr(NeuralXC, "_init_net", remember)
-    monkeypatch.setattr(neuralxc, "batches", copy_first)
+    monkeypatch.setattr(epochs, "batches", copy_first)
     return nets, states
 
 
 @pytest.mark.parametrize("all_labels", [20_000, 5])
 def test_staged_training_freezes_the_autoencoders_and_trains_f(small, monkeypatch, trained, all_labels):
-    monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", all_labels)
+    monkeypatch.setattr(losses, "MAX_UNSAMPLED_LABELS", all_labels)
     NeuralXC(**{**SMALL, "input_layers": "16,8", "output_layers": "16,8", "training": "staged"}).fit(small.X, small.Y)
     nets, states = trained
     (start, middle), end = states[0], copies(nets[0])
@@ -103,7 +102,7 @@ def test_every_activation_runs_in_every_layer(small, activation):
 
 @pytest.mark.parametrize("n_negatives", [5, 100])
 def test_training_on_sampled_labels_finds_planted_labels(data, monkeypatch, n_negatives):
-    monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", 5)
+    monkeypatch.setattr(losses, "MAX_UNSAMPLED_LABELS", 5)
     train, test = data
     model = NeuralXC(n_negatives=n_negatives, input_layers=128, output_layers=128, epochs=15).fit(train.X, train.Y)
     assert precision_at_1(model, test) > 0.8
@@ -118,7 +117,7 @@ def test_few_sampled_features_suffice(data):
 @pytest.mark.parametrize("limit", [20_000, 5])
 @pytest.mark.parametrize("all_labels", [None, True, False])
 def test_labels_are_sampled_as_asked_or_by_their_number(small, monkeypatch, trained, limit, all_labels):
-    monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", limit)
+    monkeypatch.setattr(losses, "MAX_UNSAMPLED_LABELS", limit)
     NeuralXC(**SMALL, all_labels=all_labels).fit(small.X, small.Y)
     is_sampled = limit == 5 if all_labels is None else not all_labels
     assert isinstance(trained[0][0].output, SampledOutputLayer) == is_sampled
@@ -158,10 +157,9 @@ def test_documents_are_normalized_or_used_as_given(small, normalize):
 
 @pytest.mark.parametrize("all_labels", [20_000, 5])
 def test_label_biases_start_at_the_label_frequency_or_at_0(small, monkeypatch, all_labels):
-    monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", all_labels)
-    rng = np.random.default_rng(0)
+    monkeypatch.setattr(losses, "MAX_UNSAMPLED_LABELS", all_labels)
     for prior_bias, expected in ((True, log_odds(small.Y)), (False, np.zeros(40))):
-        net = NeuralXC(prior_bias=prior_bias)._init_net(small.X, small.Y, rng)
+        net = NeuralXC(prior_bias=prior_bias)._init_net(small.X, small.Y)
         assert np.array_equal(net.output.bias_values, expected)
 
 
@@ -183,7 +181,7 @@ def test_the_stored_model_scores_as_the_trained_net(small, trained):
 
 @pytest.mark.parametrize("all_labels", [20_000, 5])
 def test_a_label_without_documents_is_never_suggested(small, monkeypatch, all_labels):
-    monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", all_labels)
+    monkeypatch.setattr(losses, "MAX_UNSAMPLED_LABELS", all_labels)
     Y = small.Y.tolil()
     Y[:, 11] = 0
     unseen = int((Y.tocsr().sum(axis=0).A1 == 0).sum())

@@ -5,10 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
-from labelspace.models.neuralxc import model as neuralxc
-from labelspace.models.neuralxc.model import NeuralXC
-from labelspace.models.neuralxc.network import OutputLoss
-from labelspace.training import output_layer
+from labelspace.models.neuralxc.model import NeuralXC, OutputLoss
+from labelspace.training import dense_layers, losses
 from labelspace.training.autoencoder import DECODER_RATE_FACTOR, TrainingPhase
 from labelspace.training.losses import SampledLabels
 from tests.models.neuralxc.parameters import STACKS, copies, parameters
@@ -84,14 +82,14 @@ def eq1(torch, X, Y, w, model, phase, mask):
 def test_a_step_has_the_gradients_of_eq_1_that_torch_finds(tiny, monkeypatch, params, phase, sampled):
     torch = pytest.importorskip("torch")
     X, Y = tiny
-    monkeypatch.setattr(output_layer, "LABEL_BLOCK", 3)  # blocks that do not divide the labels
+    monkeypatch.setattr(dense_layers, "LABEL_BLOCK", 3)  # blocks that do not divide the labels
     if sampled:  # so many negatives that all labels are sampled, and the sums are exact
-        monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", 1)
+        monkeypatch.setattr(losses, "MAX_UNSAMPLED_LABELS", 1)
     model = NeuralXC().set_params(
         **{"input_layers": 8, "output_layers": 6, "dropout": 0.0, "n_negatives": 200, **params}
     )
+    net = model._init_net(X, Y)
     rng = np.random.default_rng(1)
-    net = model._init_net(X, Y, rng)
     dense, tables = parameters(net)
     for table in [part.value for part in dense.values()] + [part.vectors for part in tables.values()]:
         table[:] = 0.5 * rng.standard_normal(table.shape)
@@ -99,7 +97,7 @@ def test_a_step_has_the_gradients_of_eq_1_that_torch_finds(tiny, monkeypatch, pa
     forward = net.phi_i.forward
     monkeypatch.setattr(net.phi_i, "forward", lambda *args: outputs.append(forward(*args)) or outputs[-1])
     order = rng.permutation(N).astype(np.int32)
-    model._train_step(net, phase, X, Y, order, np.arange(LABELS, dtype=np.int32), 1.0, rng)
+    model._train_step(net, phase, order, 1.0)
 
     w = {key: torch.tensor(value, dtype=torch.float64, requires_grad=True) for key, value in before.items()}
     eq1(torch, X[order], Y[order], w, model, phase, outputs[0].dropout_mask).backward()

@@ -4,7 +4,7 @@ from scipy.optimize import minimize
 
 from labelspace.data.synthetic import planted
 from labelspace.models.pdsparse.kernels import ActiveLabels, PassScratch, add_most_violating, project_on_equal_sums
-from labelspace.models.pdsparse.separation import SeparationTraining
+from labelspace.models.pdsparse.model import SeparationTraining
 from labelspace.training.linear_weights import with_bias_column
 
 

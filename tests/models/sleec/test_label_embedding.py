@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.models.sleec.embedding import ObservedProducts, label_embeddings, truncated_svd
+from labelspace.models.sleec.learner import ObservedProducts, label_embeddings, truncated_svd
 
 
 def label_sets(n: int = 60, n_labels: int = 9) -> sp.csr_matrix:

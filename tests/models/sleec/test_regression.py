@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.models.sleec import embedding
-from labelspace.models.sleec.embedding import Ridge, fit_regressors
+from labelspace.models.sleec import learner
+from labelspace.models.sleec.learner import Ridge, fit_regressors
 
 
 @pytest.fixture(autouse=True)
 def exact(monkeypatch):
-    monkeypatch.setattr(embedding, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(learner, "TOLERANCE", 1e-6)
 
 
 def documents(n: int = 40, d: int = 12) -> tuple[sp.csr_matrix, np.ndarray]:

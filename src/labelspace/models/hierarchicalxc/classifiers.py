@@ -15,9 +15,9 @@ from labelspace.kernels.tree_classifiers import ClassifierOptions
 from labelspace.labels.tree import TreeNodes
 from labelspace.models.hierarchicalxc.kernels import classifier_targets, leaf_ranges, train_nodes
 from labelspace.training.autoencoder import SparseDecoder, SparseEncoder
+from labelspace.training.dense_layers import append_ones
 from labelspace.training.linear_weights import compact_ids, feature_major_weights
 from labelspace.training.losses import sigmoid
-from labelspace.training.output_layer import append_ones
 from labelspace.training.sparse_layers import Batch, SparseLayer
 from labelspace.types import Csr, Floats, Ints, Longs
 

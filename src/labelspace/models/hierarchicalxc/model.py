@@ -33,7 +33,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
@@ -67,13 +66,11 @@ from labelspace.models.hierarchicalxc.classifiers import (
 from labelspace.models.hierarchicalxc.dendrogram import MEASURES, TIES, cluster_labels
 from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_specs
-from labelspace.training.epochs import batch_schedule, batches
+from labelspace.training.epochs import batch_schedule, run_phases
 from labelspace.training.losses import seen_labels
 from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
 
-STEPS = 500  # batches that suffice to learn
-EPOCHS = (6, 15)  # bounds of the number of epochs that is chosen
 ROW_BLOCK = 64  # documents per task
 RANKINGS = ("probability", "none")
 LOGISTIC = 0.0  # selects the logistic link in the beam search
@@ -226,12 +223,9 @@ class HierarchicalXC(Model):
             classifiers=init_classifiers(targets, sizes[-1], self.prior_bias, rng),
             targets=targets,
         )
-        batch_size, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
-        plan = phases(self.training, self.alpha)
-        with threadpool_limits(1, user_api="blas"):
-            for number, phase in enumerate(plan):
-                for rows, lr_decay in batches(X.shape[0], batch_size, epochs, rng, context.progress, number, len(plan)):
-                    self._train_step(net, phase, X, rows, lr_decay, rng)
+        schedule = batch_schedule(X.shape[0], self.batch_size, self.epochs)
+        step = partial(self._train_step, net, X, rng)
+        run_phases(step, phases(self.training, self.alpha), X.shape[0], schedule, rng, context.progress)
         chain = layer_specs(sizes, self.activation, self.input_code)
         layers = flatten_layers(net.encoder.mlp.layers)
         embeddings = quantize_int8(net.encoder.features.vectors)
@@ -241,7 +235,7 @@ class HierarchicalXC(Model):
         self.reconstruction_error_ = net.decoder.error()
 
     def _train_step(
-        self, net: CodeNet, phase: TrainingPhase, X: Csr, rows: Ints, lr_decay: float, rng: np.random.Generator
+        self, net: CodeNet, X: Csr, rng: np.random.Generator, phase: TrainingPhase, rows: Ints, lr_decay: float
     ) -> None:
         """Make one step of the autoencoder and the classifiers, or of the one that is trained in the phase."""
         net.n_steps += 1

@@ -35,36 +35,34 @@ the same sums without a table of all labels or features. The preset ``paper`` ha
 authors' program for Bibtex, with its layers.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import boolean, layer_sizes, one_of, optional, parse_layer_sizes, real
 from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.losses import subtract_positives
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.kernels.sparse_layers import Layer, output_topk
+from labelspace.kernels.sparse_layers import Layer, output_topk, subtract_label_block
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.fit_context import FitContext
-from labelspace.models.neuralxc.network import NeuralXCNet, OutputLoss
-from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
-from labelspace.training.dense_layers import ACTIVATIONS, MLP, flatten_layers, layer_specs
-from labelspace.training.epochs import batch_schedule, batches
-from labelspace.training.losses import MAX_UNSAMPLED_LABELS, log_odds, sample_labels, seen_labels, sigmoid
-from labelspace.training.output_layer import OutputLayer, SampledOutputLayer
+from labelspace.training import autoencoder, dense_layers, losses
+from labelspace.training.dense_layers import ACTIVATIONS, MLP, OutputLayer, SampledOutputLayer
+from labelspace.training.epochs import batch_schedule, run_phases
 from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Bools, Csr, Floats, Ints, TopK
 
-STEPS = 500  # batches that suffice to learn
-EPOCHS = (6, 15)  # bounds of the number of epochs that is chosen
 ROW_BLOCK = 64  # documents per task
 MANY_DOCUMENTS = 30_000  # with more, less dropout is needed: the network overfits less
 DROPOUT = (0.5, 0.1)  # up to this number of documents, and above it
@@ -133,7 +131,7 @@ class NeuralXC(Model):
     random_state: int = parameters.random_state()
 
     # phi_i, f and psi_o without its output layer.
-    encoder_: QuantizedEncoder = learned(part(QuantizedEncoder, n_features="n_features"))
+    encoder_: autoencoder.QuantizedEncoder = learned(part(autoencoder.QuantizedEncoder, n_features="n_features"))
     output_weights_: Int8s = learned(array("int8", "units", "n_labels"))
     output_scales_: Floats = learned(array("float32", "n_labels"))
     output_bias_: Floats = learned(array("float32", "n_labels"))
@@ -147,35 +145,34 @@ class NeuralXC(Model):
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = self._normalized(X)
-        rng = np.random.default_rng(self.random_state)
-        net = self._init_net(X, Y, rng)  # step 1
-        batch_size, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
-        plan = phases(self.training, self.alpha, self.beta)  # step 2
-        seen = seen_labels(Y)
-        with threadpool_limits(1, user_api="blas"):
-            for number, phase in enumerate(plan):
-                for rows, lr_decay in batches(X.shape[0], batch_size, epochs, rng, context.progress, number, len(plan)):
-                    self._train_step(net, phase, X, Y, rows, seen, lr_decay, rng)
-        self._store(net, Y)  # step 7
+        net = self._init_net(X, Y)  # step 1
+        plan = autoencoder.phases(self.training, self.alpha, self.beta)  # step 2
+        schedule = batch_schedule(X.shape[0], self.batch_size, self.epochs)
+        run_phases(partial(self._train_step, net), plan, X.shape[0], schedule, net.rng, context.progress)
+        self._store(net)  # step 7
 
     def _normalized(self, X: Csr) -> Csr:
         return normalize_rows(X) if self.normalize else X
 
-    def _init_net(self, X: Csr, Y: Csr, rng: np.random.Generator) -> NeuralXCNet:
+    def _init_net(self, X: Csr, Y: Csr) -> NeuralXCNet:
+        rng = np.random.default_rng(self.random_state)
         inputs, regressor, outputs = self._layer_sizes()
         hidden = self.activation
-        bias = log_odds(Y) if self.prior_bias else np.zeros(Y.shape[1], np.float32)
-        all_labels = Y.shape[1] <= MAX_UNSAMPLED_LABELS if self.all_labels is None else self.all_labels
+        bias = losses.log_odds(Y) if self.prior_bias else np.zeros(Y.shape[1], np.float32)
+        all_labels = Y.shape[1] <= losses.MAX_UNSAMPLED_LABELS if self.all_labels is None else self.all_labels
         layer = OutputLayer if all_labels else SampledOutputLayer
         n_sampled = X.shape[1] if self.n_sampled_features is None else self.n_sampled_features
         output = layer.random(bias, outputs[0], rng)
         return NeuralXCNet(
-            phi_i=SparseEncoder.random(X, inputs, hidden, self.input_code, rng),
-            psi_i=SparseDecoder.random(X, inputs[::-1], hidden, n_sampled, rng),
+            phi_i=autoencoder.SparseEncoder.random(X, inputs, hidden, self.input_code, rng),
+            psi_i=autoencoder.SparseDecoder.random(X, inputs[::-1], hidden, n_sampled, rng),
             f=MLP.random([inputs[-1], *regressor, outputs[-1]], hidden, self.output_code, rng),
-            phi_o=SparseEncoder.random(Y, outputs, hidden, self.output_code, rng),
+            phi_o=autoencoder.SparseEncoder.random(Y, outputs, hidden, self.output_code, rng),
             psi_o=MLP.random(outputs[::-1], hidden, hidden, rng),
             output=output,
+            X=X,
+            Y=Y,
+            rng=rng,
         )
 
     def _layer_sizes(self) -> tuple[list[int], list[int], list[int]]:
@@ -183,18 +180,9 @@ class NeuralXC(Model):
         inputs, regressor, outputs = map(parse_layer_sizes, (self.input_layers, self.regressor, self.output_layers))
         return inputs, regressor, outputs
 
-    def _train_step(
-        self,
-        net: NeuralXCNet,
-        phase: TrainingPhase,
-        X: Csr,
-        Y: Csr,
-        rows: Ints,
-        seen: Ints,
-        lr_decay: float,
-        rng: np.random.Generator,
-    ) -> None:
+    def _train_step(self, net: NeuralXCNet, phase: autoencoder.TrainingPhase, rows: Ints, lr_decay: float) -> None:
         """Make one step on eq. 1, or on the terms of eq. 1 that count in the phase."""
+        X, Y, rng = net.X, net.Y, net.rng
         net.n_steps += 1
         net.n_classifier_steps += phase.classify
         rates = phase.rates(self.learning_rate, self.feature_learning_rate, lr_decay, net.n_steps)
@@ -207,7 +195,7 @@ class NeuralXC(Model):
         codes = [*regressed[-1:], *([] if encoded_labels is None else [encoded_labels.code])]
         if codes:  # step 4
             sampling = isinstance(net.output, SampledOutputLayer)
-            sampled = sample_labels(true, seen, self.n_negatives, rng) if sampling else None
+            sampled = losses.sample_labels(true, net.seen, self.n_negatives, rng) if sampling else None
             loss = OutputLoss(Y, rows, sampled, phase, self.reduction == "mean")
             gradients = net.descend_psi_o(np.concatenate(codes), loss, autoencoder_rates)
             if encoded_labels is not None:
@@ -224,19 +212,19 @@ class NeuralXC(Model):
     def _dropout(self, X: Csr) -> float:
         return self.dropout if self.dropout is not None else DROPOUT[X.shape[0] > MANY_DOCUMENTS]
 
-    def _store(self, net: NeuralXCNet, Y: Csr) -> None:
+    def _store(self, net: NeuralXCNet) -> None:
         inputs, regressor, outputs = self._layer_sizes()
         chain = [
-            *layer_specs(inputs, self.activation, self.input_code),
-            *layer_specs([*regressor, outputs[-1]], self.activation, self.output_code),
+            *dense_layers.layer_specs(inputs, self.activation, self.input_code),
+            *dense_layers.layer_specs([*regressor, outputs[-1]], self.activation, self.output_code),
             *((units, self.activation) for units in outputs[-2::-1]),
         ]
-        layers = flatten_layers([*net.phi_i.mlp.layers, *net.f.layers, *net.psi_o.layers])
+        layers = dense_layers.flatten_layers([*net.phi_i.mlp.layers, *net.f.layers, *net.psi_o.layers])
         embeddings = quantize_int8(net.phi_i.features.vectors)
-        self.encoder_ = QuantizedEncoder(*embeddings, net.phi_i.bias.value, layers, chain)
+        self.encoder_ = autoencoder.QuantizedEncoder(*embeddings, net.phi_i.bias.value, layers, chain)
         self.output_weights_, self.output_scales_ = net.output.quantized_weights()
         self.output_bias_ = net.output.bias_values
-        self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
+        self.seen_ = np.bincount(net.Y.indices, minlength=self.n_labels_) > 0
         self.reconstruction_error_ = net.psi_i.error()
 
     def report(self) -> dict[str, Any]:
@@ -264,6 +252,67 @@ class NeuralXC(Model):
             output_topk(codes, 0, stop - start, output, candidates, out.labels[start:stop], out.scores[start:stop])
 
         run_blocks(score, X.shape[0], ROW_BLOCK)
-        listed = out.labels >= 0
-        out.scores[listed] = sigmoid(out.scores[listed])
-        return out
+        return losses.listed_probabilities(out)
+
+
+@dataclass(frozen=True)
+class OutputLoss:
+    """The loss of the scores that psi_o gives a batch: the last two terms of eq. 1.
+
+    The rows of scores come from the codes of documents, if the phase classifies, and then from the codes of label sets.
+    """
+
+    Y: Csr
+    rows: Ints  # the documents of the batch
+    sampled: losses.SampledLabels | None  # the labels to train on; None for all
+    phase: autoencoder.TrainingPhase
+    mean: bool  # over labels, rather than the sum
+
+    def to_gradient(self, scores: Floats, start: int) -> None:
+        """Turn the scores of the labels from ``start`` on into the gradient of the loss by them, in place."""
+        n_documents = len(self.rows) if self.phase.classify else 0
+        losses.sigmoid_inplace(scores)
+        of_documents, of_label_sets = scores[:n_documents], scores[n_documents:]
+        probabilities = of_label_sets.copy()
+        for block in (of_documents, of_label_sets):
+            if not len(block):
+                continue
+            if self.sampled is None:
+                subtract_label_block(self.Y.indices, self.Y.indptr, self.rows, start, block)
+            else:
+                subtract_positives(self.sampled.columns, self.sampled.indptr, 0, False, block)
+        losses.squared_error_gradient(probabilities, of_label_sets)
+        of_label_sets *= np.float32(2 * self.phase.beta)
+        if self.sampled is not None and self.sampled.weights is not None:
+            scores *= self.sampled.weights
+        scores *= np.float32(1 / len(self.rows) / (self.Y.shape[1] if self.mean else 1))
+
+
+@dataclass
+class NeuralXCNet:
+    """The encoders, decoders and the regressor of eq. 1."""
+
+    phi_i: autoencoder.SparseEncoder
+    psi_i: autoencoder.SparseDecoder
+    f: MLP
+    phi_o: autoencoder.SparseEncoder
+    psi_o: MLP  # without the output layer
+    output: OutputLayer | SampledOutputLayer  # the last layer of psi_o
+    X: Csr
+    Y: Csr
+    rng: np.random.Generator
+    n_steps: int = 0
+    n_classifier_steps: int = 0  # steps that update f: Adam counts the steps of what it updates
+
+    def __post_init__(self) -> None:
+        self.seen = losses.seen_labels(self.Y)
+
+    def descend_psi_o(self, codes: Floats, loss: OutputLoss, rates: autoencoder.LearningRates) -> Floats:
+        """Update psi_o on the codes of documents and of label sets, in this order; return the gradient by the codes."""
+        values = self.psi_o.forward(codes)
+        if isinstance(self.output, SampledOutputLayer):
+            ids = np.zeros(0, np.int32) if loss.sampled is None else loss.sampled.ids
+            gradient = self.output.backward(values[-1], ids, loss.to_gradient, rates.sparse)
+        else:
+            gradient = self.output.backward(values[-1], loss.to_gradient, rates.dense, rates.n_steps)
+        return self.psi_o.backward(values, gradient, rates.dense, rates.n_steps)

@@ -49,7 +49,7 @@ from labelspace.features.sequences import NUMBER, UNKNOWN, Sequences
 from labelspace.features.views import TEXT
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import Layer
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import topk_in_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
@@ -58,7 +58,7 @@ from labelspace.models.xmlcnn.network import ConvolutionalNet, StepSettings
 from labelspace.models.xmlcnn.word_vectors import GLOVE, WORD_VECTORS, glove_folder, initial_vectors
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import VALIDATION_K, batch_schedule, epoch_batches, r_precision, run_epochs
-from labelspace.training.losses import log_odds, sigmoid
+from labelspace.training.losses import listed_probabilities, log_odds
 from labelspace.types import Bools, Csr, Floats, Longs, Progress, TopK
 
 USUAL_BATCH_SIZE = 128  # if not given; less if there are few documents
@@ -257,10 +257,7 @@ class XMLCNN(Model):
 
     def _predict(self, texts: Sequence[str], k: int, allowed: Bools | None = None) -> TopK:
         seen = self.seen_ if allowed is None else self.seen_ & allowed
-        out = self._rank(self._documents(texts), k, seen)
-        listed = out.labels >= 0
-        out.scores[listed] = sigmoid(out.scores[listed])
-        return out
+        return listed_probabilities(self._rank(self._documents(texts), k, seen))
 
     def _rank(self, documents: Documents, k: int, allowed: Bools) -> TopK:
         """Return the best of the allowed labels of each document with their z."""
@@ -271,13 +268,7 @@ class XMLCNN(Model):
             Layer(self.bottleneck_, self.bottleneck_scales_, self.bottleneck_bias_),
             Layer(self.output_weights_, self.output_scales_, self.output_bias_),
         )
-        out = TopK.empty(documents.n, k)
-
-        def score(start: int, stop: int) -> None:
-            convolution_topk(documents, start, stop, network, allowed, out.labels, out.scores)
-
-        run_blocks(score, documents.n, ROW_BLOCK)
-        return out
+        return topk_in_blocks(convolution_topk, documents, network, allowed, n=documents.n, k=k, block=ROW_BLOCK)
 
     def report(self) -> dict[str, Any]:
         """Report the number of parameters, and with ``patience`` the score after each epoch."""

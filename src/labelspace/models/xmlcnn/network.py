@@ -15,9 +15,9 @@ import numpy as np
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.xmlcnn.kernels import Documents, pool_documents, product_gradients
 from labelspace.store import Arrays
+from labelspace.training.dense_layers import OutputLayer
 from labelspace.training.losses import label_block_bce_gradient
 from labelspace.training.optimizers import AdamParameter
-from labelspace.training.output_layer import OutputLayer
 from labelspace.training.sparse_layers import SparseLayer
 from labelspace.types import Csr, Floats, Ints
 
