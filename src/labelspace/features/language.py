@@ -1,33 +1,43 @@
-"""The language of texts, detected without a model: by their script, frequent words, endings and letters.
+"""Detect the language of texts without a model: by their script, frequent words, endings and letters.
 
 1. Up to ``SAMPLE`` texts, evenly spread, are read up to ``MAX_CHARACTERS`` each.
-2. Every frequent word of a text is a vote for each language that has it, divided by a power of their number;
-   endings of words, letters and scripts are smaller votes (``features.function_words``).
-3. The language with the most votes is that of the texts, if the votes suffice for so many words, and the second has
-   clearly fewer. Else it is unknown.
-4. The share of the texts that by themselves vote for it says how mixed they are.
+2. Each function word (frequent, without a meaning of its own) of a text is a vote for every language that has it,
+   divided by a power of the number of these languages; endings of words, letters and scripts are smaller votes.
+3. The language with the most votes is the language of the texts, if it has enough votes for the number of words, and
+   the second language has clearly fewer. Else the language is unknown.
+4. The share of the texts that by themselves vote for the language tells how mixed the texts are.
+
+The file ``languages.json`` has the words, endings, letters and scripts. Languages without a stemmer are listed where
+their texts would be taken for another language that has one.
 """
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from string import ascii_lowercase
 
 from labelspace.estimator.parameter_constraints import Constraint
 from labelspace.features.characters import normalize
-from labelspace.features.function_words import CODES, ENDINGS, FUNCTION_WORDS, LETTERS, SCRIPTS, SHARED_SCRIPTS
 
+DATA = json.loads(Path(__file__).with_name("languages.json").read_text("utf-8"))
+CODES: Mapping[str, str] = DATA["codes"]  # ISO 639-1 code -> name; Croatian and Bosnian have the stems of Serbian
+SCRIPTS: Mapping[str, str] = DATA["scripts"]  # the letters of scripts of one language
+SHARED_SCRIPTS: Mapping[str, str] = DATA["shared_scripts"]  # of several; the name is that of most texts in the script
 AUTO, UNKNOWN = "auto", "unknown"
-SAMPLE, MAX_CHARACTERS = 1000, 400
-MIN_ENDING_WORD = 6  # letters of a word whose ending is looked at
-ENDING, LETTER, SCRIPT, SHARED_SCRIPT = 0.25, 0.1, 0.03, 0.005  # votes, where a frequent word has 1
-ONE_LETTER = 0.3  # of the vote, for a word of one letter: these are codes and sizes too
-MIN_DENSITY, MIN_SCRIPT_DENSITY = 0.03, 0.02  # votes per word; the latter of languages that a script alone may tell
-MIN_LEAD = 0.15  # of the first language over the second, relative to its votes
-MIN_VOTES = 0.5  # of other languages
-UNMIXED = 0.75  # of the texts: some are too short to tell their language
+SAMPLE, MAX_CHARACTERS = 1000, 400  # bound the time; more texts or characters seldom change the answer
+MIN_ENDING_WORD = 6  # letters of a word whose ending counts: in shorter words an ending is often part of the stem
+# Votes relative to a function word, which has 1: an ending or a letter is found in words of more languages.
+ENDING, LETTER, SCRIPT, SHARED_SCRIPT = 0.25, 0.1, 0.03, 0.005
+ONE_LETTER = 0.3  # share of the vote for a word of one letter, which may be a code or a size too
+# Votes per word that the first language must have; the second number is for languages that a script may tell.
+MIN_DENSITY, MIN_SCRIPT_DENSITY = 0.03, 0.02
+MIN_LEAD = 0.15  # of the first language over the second, relative to its votes; higher: more often unknown
+MIN_VOTES = 0.5  # that a language without a script of its own must have in all: half a function word
+UNMIXED = 0.75  # share of texts in the language from which they are not called mixed: short texts do not tell theirs
 
 _WORD = re.compile(r"(?:\w|[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0b80-\u0be5])+")  # with marks
 Votes = Mapping[str, Sequence[tuple[str, float]]]
@@ -36,14 +46,14 @@ Votes = Mapping[str, Sequence[tuple[str, float]]]
 
 @dataclass(frozen=True)
 class Language:
-    """A language that was detected: its name, how sure that is, and the share of the texts that are in it."""
+    """A detected language: its name, how sure it is, and the share of the texts that are in it."""
 
     name: str
     confidence: float = 0.0  # the lead over the second language, from 0 to 1
     share: float = 0.0
 
     def described(self, given: str) -> str:
-        """The language in words, with how it is known: by the ``given`` parameter, or detected.
+        """Describe the language in words, and how it is known: by the ``given`` parameter, or detected.
 
         >>> Language("finnish", share=0.6).described("auto"), Language("finnish").described("fi")
         ('finnish (detected, in 60 % of the texts)', 'finnish (given)')
@@ -51,13 +61,13 @@ class Language:
         if language_name(given) != AUTO:
             return f"{self.name} (given)"
         if self.name == UNKNOWN:
-            return "unknown (English endings of words are cut; set language where it is another)"
+            return "unknown (English endings of words are cut; set language if they are in another language)"
         mixed = f", in {self.share:.0%} of the texts".replace("%", " %") if self.share < UNMIXED else ""
         return f"{self.name} (detected{mixed})"
 
 
 def language_of(given: str, texts: Sequence[str]) -> Language:
-    """The language given by name or code; auto detects that of the texts.
+    """Return the language given by name or code; detect it from the texts if ``auto`` is given.
 
     >>> language_of("it", []).name
     'italian'
@@ -67,7 +77,7 @@ def language_of(given: str, texts: Sequence[str]) -> Language:
 
 
 def detect_language(texts: Sequence[str]) -> Language:
-    """The language that most of the texts are in.
+    """Return the language that most of the texts are in.
 
     >>> detect_language(["La storia delle biblioteche in Italia", "Il clima e il paesaggio"]).name
     'italian'
@@ -95,7 +105,7 @@ def detect_language(texts: Sequence[str]) -> Language:
 
 
 def _votes(text: str) -> tuple[dict[str, float], int]:
-    """Step 2: the votes of a text, and its words."""
+    """Return the votes of a text (step 2), and the number of its words."""
     words, endings, letters = _words_by_language(), _endings(), _letters()
     votes: defaultdict[str, float] = defaultdict(float)
     found = _WORD.findall(text)
@@ -116,7 +126,7 @@ def _votes(text: str) -> tuple[dict[str, float], int]:
 
 def _add_scripts(text: str, votes: defaultdict[str, float]) -> None:
     counts = {name: len(pattern.findall(text)) for name, pattern in _scripts().items()}
-    if 10 * counts["japanese"] > counts["chinese"]:  # Japanese has Kana between its Han letters, Chinese has not
+    if 10 * counts["japanese"] > counts["chinese"]:  # Japanese has Kana between its Han letters
         counts["japanese"] += counts.pop("chinese")
     for name, count in counts.items():
         if count:
@@ -128,12 +138,13 @@ def _shared(parts: Mapping[str, Iterable[str]], vote: float) -> dict[str, Sequen
     for name, listed in parts.items():
         for part in dict.fromkeys(listed):
             found[part].append(name)
+    # The power makes a part that several languages share count less in all than a part of one language.
     return {part: [(name, vote / len(names) ** 1.5) for name in names] for part, names in found.items()}
 
 
 @cache
 def _words_by_language() -> Votes:
-    shared = _shared({name: words.split() for name, words in FUNCTION_WORDS.items()}, 1.0)
+    shared = _shared({name: words.split() for name, words in DATA["function_words"].items()}, 1.0)
     for word in filter(shared.__contains__, ascii_lowercase):
         shared[word] = [(name, ONE_LETTER * vote) for name, vote in shared[word]]
     return shared
@@ -141,12 +152,12 @@ def _words_by_language() -> Votes:
 
 @cache
 def _endings() -> Votes:
-    return _shared({name: endings.split() for name, endings in ENDINGS.items()}, ENDING)
+    return _shared({name: endings.split() for name, endings in DATA["endings"].items()}, ENDING)
 
 
 @cache
 def _letters() -> Votes:
-    return _shared(LETTERS, LETTER)
+    return _shared(DATA["letters"], LETTER)
 
 
 @cache
@@ -155,7 +166,7 @@ def _scripts() -> dict[str, re.Pattern[str]]:
 
 
 def language_name(given: str) -> str:
-    """The name of a language by its name or ISO 639-1 code.
+    """Return the name of a language, given by its name or ISO 639-1 code.
 
     >>> language_name("fi"), language_name("Finnish"), language_name("auto")
     ('finnish', 'finnish', 'auto')

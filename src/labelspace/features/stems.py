@@ -1,8 +1,8 @@
-"""Snowball stems, and words without their accents: words of one stem count as one.
+"""Count words of one Snowball stem as one, and words with and without accents.
 
 1. Every word of the training texts, a form, is stemmed once; the stems are the vocabulary.
 2. The forms are stored with their stems, so that a known word is looked up and not stemmed again.
-3. A word that the training texts do not have is stemmed when it is met.
+3. A word that is not in the training texts is stemmed when it is found.
 
 Accents are stripped from stems, not from words: many endings are known by their accents.
 """
@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from labelspace.estimator.state_constraints import array, ids, offsets
-from labelspace.features.language import UNKNOWN
+from labelspace.features.language import DATA, UNKNOWN
 from labelspace.features.tokenizer import Spans
 from labelspace.features.vocabulary import TokenStream, Vocabulary
 from labelspace.kernels.ngrams import count_frequencies
@@ -24,24 +24,17 @@ from labelspace.kernels.tokenize import Bytes
 from labelspace.types import Ints, Longs
 
 NO_STEMMING = "none"
-LANGUAGES = (
-    "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "english", "esperanto", "estonian",
-    "finnish", "french", "german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian",
-    "nepali", "norwegian", "persian", "polish", "portuguese", "romanian", "russian", "serbian", "sesotho", "spanish",
-    "swedish", "tamil", "turkish", "yiddish",
-)  # fmt: skip
+LANGUAGES: tuple[str, ...] = tuple(DATA["stemmers"])
 KEEP_ACCENTS, STRIP_ACCENTS = "none", "unicode"  # as scikit-learn's strip_accents
 ACCENTS_OFTEN_LEFT_OUT = ("catalan", "french", "greek", "italian", "portuguese", "romanian", "spanish")
 """Languages in which letters with and without an accent are the same letter, and users often leave accents out."""
-MAX_KEPT = 2**17  # stems of words
-MAX_BYTES = 64  # of a word: a longer one is not of a language, and stays as it is
-
-
+MAX_KEPT = 2**17  # stems in the cache: more would use more memory, fewer would be computed again
+MAX_BYTES = 64  # of a word: a longer one is in no language, and stays unchanged
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 
 
 def stemming_language(language: str) -> str:
-    """The language of the stems for texts of a language: none where it has no stemmer, English where it is unknown.
+    """Return the language of the stems for a language: none if it has no stemmer, English if it is unknown.
 
     >>> stemming_language("finnish"), stemming_language("thai"), stemming_language("unknown")
     ('finnish', 'none', 'english')
@@ -52,7 +45,7 @@ def stemming_language(language: str) -> str:
 
 
 def usual_accents(language: str) -> str:
-    """What is done with accents where nobody says it: stripped in languages in which they are often left out.
+    """Return the default for accents: to strip them in languages in which they are often left out.
 
     >>> usual_accents("italian"), usual_accents("german")
     ('unicode', 'none')
@@ -61,7 +54,7 @@ def usual_accents(language: str) -> str:
 
 
 def strip_accents(word: bytes) -> bytes:
-    """The word without accents; marks of other scripts than Latin, Greek and Cyrillic stay.
+    """Return the word without accents; marks of scripts other than Latin, Greek and Cyrillic stay.
 
     >>> strip_accents("perché".encode()), strip_accents("が".encode()).decode()
     (b'perche', 'が')
@@ -74,7 +67,7 @@ def strip_accents(word: bytes) -> bytes:
 
 @lru_cache(MAX_KEPT)
 def stem(word: bytes, language: str) -> bytes:
-    """The stem of a word in lower case.
+    """Return the stem of a word in lower case.
 
     >>> stem(b"baking", "english"), stem(b"baked", "english")
     (b'bake', b'bake')
@@ -83,14 +76,14 @@ def stem(word: bytes, language: str) -> bytes:
         return word
     from snowballstemmer import stemmer
 
-    # A stemmer has a word as its state, so threads must not share one; it takes no time to make.
+    # A stemmer keeps the word as its state, so threads must not share one; making one is quick.
     stemmed: str = stemmer(language).stemWord(word.decode("utf-8", "surrogatepass"))
     return stemmed.encode("utf-8", "surrogatepass") or word
 
 
 @dataclass(frozen=True)
 class Stemmer:
-    """What words are counted as.
+    """A function from a word to the stem, or the word without accents, that it is counted as.
 
     >>> Stemmer("italian", STRIP_ACCENTS)("università".encode())
     b'univers'
@@ -103,11 +96,11 @@ class Stemmer:
 
     @property
     def changes_words(self) -> bool:
-        """Whether words are counted as anything but themselves."""
+        """Whether some words are changed."""
         return self != Stemmer()
 
     def __call__(self, word: bytes) -> bytes:
-        """The stem of a word, without accents if so."""
+        """Return the stem of a word; without accents if they are to be stripped."""
         stemmed = word if self.language == NO_STEMMING else stem(word, self.language)
         return stemmed if self.accents == KEEP_ACCENTS else strip_accents(stemmed)
 
@@ -122,7 +115,7 @@ class StemmedWords(NamedTuple):
 
 
 def stem_words(forms: Vocabulary, stream: TokenStream, stemmer: Stemmer, min_df: int) -> StemmedWords:
-    """Step 1: number the stems that occur in ``min_df`` texts or more; all others get the id -1."""
+    """Number the stems that occur in at least ``min_df`` texts (step 1); all others get the id -1."""
     stems = [stemmer(form) for form in forms.utf8_words()]
     words = Vocabulary.from_words(sorted(set(stems)))
     stream = stream.renumber(np.array([words.number[word] for word in stems], np.int32))
@@ -136,7 +129,7 @@ def stem_words(forms: Vocabulary, stream: TokenStream, stemmer: Stemmer, min_df:
 
 @dataclass(frozen=True)
 class Forms:
-    """The words of the training texts, and the stem of each: its id in the vocabulary, -1 where it is not there."""
+    """The words of the training texts, and the id of the stem of each, -1 for a stem that is not in the vocabulary."""
 
     word_bytes: Annotated[Bytes, array("uint8", "n_form_bytes")]  # UTF-8 of all forms, one after the other
     offsets: Annotated[Longs, offsets("n_forms", into="n_form_bytes")]
@@ -147,7 +140,7 @@ class Forms:
         return Vocabulary(self.word_bytes, self.offsets)
 
     def stem_ids(self, spans: Spans, vocabulary: Vocabulary, stemmer: Stemmer) -> Ints:
-        """The id of the stem of each span (steps 2 and 3), -1 for an unknown stem."""
+        """Return the id of the stem of each span (steps 2 and 3), -1 for an unknown stem."""
         forms = self._vocabulary.ids(spans)
         found: Ints = np.append(self.stems, np.int32(-1))[forms]
         for at in np.flatnonzero(forms < 0).tolist():
@@ -157,6 +150,6 @@ class Forms:
 
 
 def link_forms(forms: Vocabulary, vocabulary: Vocabulary, stemmer: Stemmer) -> Forms:
-    """The forms with the ids of their stems in the vocabulary."""
+    """Return the forms with the ids of their stems in the vocabulary."""
     found = [vocabulary.number.get(stemmer(form), -1) for form in forms.utf8_words()]
     return Forms(forms.word_bytes, forms.offsets, np.array(found, np.int32))
