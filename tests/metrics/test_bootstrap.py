@@ -5,8 +5,7 @@ from hypothesis import given
 
 from labelspace.errors import ParameterError
 from labelspace.metrics import DocumentValues, compare_with_best, confidence_intervals, evaluate, per_document
-from labelspace.metrics.bootstrap import interval, resampled
-from labelspace.metrics.paired_test import holm
+from labelspace.metrics.bootstrap import holm, interval, resampled
 from labelspace.types import TopK
 from tests.metrics.random_cases import cases, unhurried
 

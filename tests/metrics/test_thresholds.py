@@ -17,7 +17,7 @@ from labelspace.metrics import (
     macro_f1,
     micro_f1,
 )
-from labelspace.metrics.f1_thresholds import macro_f1_by_threshold
+from labelspace.metrics.thresholds import macro_f1_by_threshold
 from labelspace.types import TopK
 from tests.metrics.random_cases import cases, unhurried
 

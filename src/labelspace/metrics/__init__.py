@@ -7,16 +7,21 @@
 - ``tail``: maximum number of training documents of a tail label. ``hierarchy``: over the columns of Y.
 """
 
-from labelspace.metrics.baselines import evaluate_baselines, most_common, random_topk
-from labelspace.metrics.bootstrap import confidence_intervals
+from labelspace.metrics.bootstrap import compare_with_best, confidence_intervals
 from labelspace.metrics.calibration import ReliabilityBins, expected_calibration_error
-from labelspace.metrics.document_values import DocumentValues
-from labelspace.metrics.evaluation import PropensityFrom, Unlabelled, evaluate, per_document
+from labelspace.metrics.evaluation import (
+    DocumentValues,
+    PropensityFrom,
+    Unlabelled,
+    evaluate,
+    evaluate_baselines,
+    most_common,
+    per_document,
+    random_topk,
+)
 from labelspace.metrics.f1 import macro_f1, micro_f1
-from labelspace.metrics.f1_thresholds import best_macro_f1, best_micro_f1, expected_threshold, label_counts_at
 from labelspace.metrics.filtered import labels_without, most_filtered, predictions_without
-from labelspace.metrics.frequency import by_frequency
-from labelspace.metrics.groups import by_group
+from labelspace.metrics.groups import by_frequency, by_group
 from labelspace.metrics.hierarchy import (
     best_by_level,
     consistent_at_k,
@@ -24,11 +29,16 @@ from labelspace.metrics.hierarchy import (
     f1_by_level,
     hierarchical_at_k,
 )
-from labelspace.metrics.paired_test import compare_with_best
-from labelspace.metrics.precision_coverage import PrecisionCoverage
 from labelspace.metrics.propensity import PRESETS, inverse_propensity, psndcg_at_k, psp_at_k
 from labelspace.metrics.ranking import coverage_at_k, ndcg_at_k, precision_at_k, r_precision_at_k, recall_at_k
-from labelspace.metrics.scored_pairs import ScoredPairs
+from labelspace.metrics.thresholds import (
+    PrecisionCoverage,
+    ScoredPairs,
+    best_macro_f1,
+    best_micro_f1,
+    expected_threshold,
+    label_counts_at,
+)
 
 __all__ = [
     "PRESETS",

@@ -1,4 +1,4 @@
-"""Whether scores can be read as probabilities."""
+"""Calibration: can scores be read as probabilities?"""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from labelspace.metrics.checks import checked_k
 from labelspace.metrics.hits import relevance
 from labelspace.types import Csr, Doubles, Longs, TopK
 
-N_BINS = 15
+N_BINS = 15  # the usual number: with more bins the accuracy in a bin is noise, with fewer gaps cancel within one
 
 
 @dataclass(frozen=True)
 class ReliabilityBins:
     """The top k labels of all documents, grouped by probability into bins of equal width from 0 to 1.
 
-    Documents without labels are included: all of their predictions are wrong. Of a bin without predictions,
-    ``probability`` and ``accuracy`` are NaN.
+    Documents without labels are included: all of their predictions are wrong. A bin without predictions has NaN as
+    ``probability`` and ``accuracy``.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.8, 0.1], [0.8, 0.1]], k=1)
@@ -34,7 +34,7 @@ class ReliabilityBins:
 
     @staticmethod
     def from_topk(Y: Csr, topk: TopK, k: int, n_bins: int = N_BINS) -> ReliabilityBins:
-        """The bins of the top k labels."""
+        """Group the top k labels into bins."""
         if n_bins < 1:
             raise ParameterError(f"n_bins must be at least 1, but is {n_bins}; set n_bins=1 or more")
         k = checked_k(k)
@@ -50,15 +50,15 @@ class ReliabilityBins:
         return ReliabilityBins(n, *means)
 
     def expected_calibration_error(self) -> float:
-        """Mean gap between probability and accuracy, over the predictions: |gap| of each bin, weighted by its size."""
+        """Return the mean gap between probability and accuracy: |gap| of each bin, weighted by its predictions."""
         gaps = np.abs(self.probability - self.accuracy)[self.n > 0]
         return float((gaps * self.n[self.n > 0]).sum() / max(self.n.sum(), 1))
 
 
 def expected_calibration_error(Y: Csr, topk: TopK, k: int, n_bins: int = N_BINS) -> float:
-    """ECE@k: mean gap between the scores of the top k labels and how often they are correct, from 0 (good) to 1.
+    """Compute ECE@k: the mean gap between the scores of the top k labels and how often they are correct.
 
-    That of the bins of ``ReliabilityBins``.
+    It is from 0 (good) to 1, and computed from the bins of ``ReliabilityBins``.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.8, 0.1], [0.8, 0.1]], k=1)

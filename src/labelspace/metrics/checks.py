@@ -1,4 +1,4 @@
-"""What every metric accepts: 0/1 label matrices, label counts and k. Invalid input is rejected here."""
+"""Check the input of metrics: 0/1 label matrices, label counts and k."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ from labelspace.types import Bools, Csr, Longs
 
 
 def checked_k(k: int) -> int:
-    """K itself, if it is at least 1.
+    """Return k if it is at least 1, else raise ParameterError.
 
     >>> checked_k(5)
     5
@@ -20,7 +20,7 @@ def checked_k(k: int) -> int:
 
 
 def checked_matrix(matrix: Csr, name: str = "Y") -> Csr:
-    """A 0/1 matrix as csr with sorted indices and without stored zeros; the input is not modified.
+    """Return a 0/1 matrix as csr with sorted indices and without stored zeros; the input is not modified.
 
     >>> checked_matrix(sp.csr_matrix([[0, 1], [1, 1]])).nnz
     3
@@ -42,7 +42,7 @@ def checked_matrix(matrix: Csr, name: str = "Y") -> Csr:
 
 
 def labeled_rows(Y: Csr) -> Bools:
-    """Which documents of a checked matrix have labels; an error where none has. Shape (n,).
+    """Return which documents of a checked matrix have labels; raise DataError if no document has. Shape (n,).
 
     >>> labeled_rows(sp.csr_matrix([[0, 1], [0, 0]])).tolist()
     [True, False]
@@ -57,7 +57,7 @@ def labeled_rows(Y: Csr) -> Bools:
 
 
 def checked_counts(counts: npt.ArrayLike, n_labels: int) -> Longs:
-    """Label counts truncated or padded with 0 to ``n_labels``: an unseen label has the count 0.
+    """Return label counts truncated or padded with 0 to ``n_labels``: an unseen label has the count 0.
 
     >>> checked_counts([3, 1], n_labels=4).tolist()
     [3, 1, 0, 0]

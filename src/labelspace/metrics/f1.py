@@ -17,7 +17,7 @@ from labelspace.types import Bools, Csr, Ints, Longs, TopK
 
 
 def micro_f1(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> float:
-    """2 * hits / (predicted + true), all labels pooled.
+    """Return 2 * hits / (predicted + true), all labels pooled.
 
     >>> import scipy.sparse as sp
     >>> round(micro_f1(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), sp.csr_matrix([[1, 0, 0], [0, 1, 1]])), 4)
@@ -27,7 +27,7 @@ def micro_f1(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> float:
 
 
 def macro_f1(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> float:
-    """Mean F1 per label, over the labels that occur in Y or in the predictions.
+    """Return the mean F1 per label, over the labels that occur in Y or in the predictions.
 
     >>> import scipy.sparse as sp
     >>> round(macro_f1(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), sp.csr_matrix([[1, 0, 0], [0, 1, 1]])), 4)
@@ -63,35 +63,39 @@ class LabelCounts:
         return LabelCounts(*(np.bincount(ids, minlength=n_labels) for ids in (hits, predicted, true)))
 
     def subset(self, group: Bools) -> LabelCounts:
-        """The counts of the labels marked in ``group`` (n_labels,)."""
+        """Return the counts of the labels marked in ``group`` (n_labels,)."""
         return LabelCounts(self.hits[group], self.predicted[group], self.true[group])
 
     def joined(self, others: LabelCounts) -> LabelCounts:
-        """These labels and others."""
+        """Return the counts of these labels and of other labels, one after the other."""
         pairs = ((self.hits, others.hits), (self.predicted, others.predicted), (self.true, others.true))
         return LabelCounts(*map(np.concatenate, pairs))
 
     def micro(self) -> float:
-        """Micro-F1; 0 where nothing is true or predicted."""
+        """Return micro-F1; 0 if nothing is true or predicted."""
         return ratio(2 * self.hits.sum(), self.predicted.sum() + self.true.sum())
 
     def macro(self) -> float:
-        """Macro-F1 over the labels that are true or predicted somewhere; 0 where none is."""
+        """Return macro-F1 over the labels that are true or predicted somewhere; 0 if no label is."""
         occurrences = self.predicted + self.true
         occurs = occurrences > 0
         return ratio((2 * self.hits[occurs] / occurrences[occurs]).sum(), occurs.sum())
 
+    def sizes(self) -> dict[str, float]:
+        """Return the number of labels, and of their true occurrences."""
+        return {"n_labels": len(self.true), "n_occurrences": int(self.true.sum())}
+
     def recall(self) -> float:
-        """Share of the true occurrences that are predicted; 0 where there are none."""
+        """Return the share of the true occurrences that are predicted; 0 if there are none."""
         return ratio(self.hits.sum(), self.true.sum())
 
     def precision(self) -> float:
-        """Share of the predictions that are correct; 0 where there are none."""
+        """Return the share of the predictions that are correct; 0 if there are none."""
         return ratio(self.hits.sum(), self.predicted.sum())
 
 
 def predicted_set(predicted: Csr | TopK, k: int | None, shape: tuple[int, int]) -> Csr:
-    """The predictions as a checked 0/1 matrix of Y's shape (n, n_labels)."""
+    """Return the predictions as a checked 0/1 matrix of Y's shape (n, n_labels)."""
     if isinstance(predicted, TopK):
         k = checked_k(predicted.k if k is None else k)
         checked_labels(predicted, k, shape)
@@ -107,5 +111,5 @@ def predicted_set(predicted: Csr | TopK, k: int | None, shape: tuple[int, int]) 
 
 
 def ratio(part: float, total: float) -> float:
-    """``part / total``; 0 where the total is 0."""
+    """Return ``part / total``; 0 if the total is 0."""
     return float(part / total) if total else 0.0

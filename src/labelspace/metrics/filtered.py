@@ -1,8 +1,8 @@
-"""Labels that do not count for a document, neither right nor wrong: the filters of some public data sets.
+"""Leave out labels that do not count for a document, neither right nor wrong: the filters of some data sets.
 
 In a data set of products and the products bought with them, a document is often one of its own labels. As the
 evaluation scripts of the Extreme Classification Repository do, such pairs are removed from the predictions and from
-the true labels; propensities are those of the training labels as they are.
+the true labels; propensities are computed from the training labels as they are.
 """
 
 import numpy as np
@@ -12,12 +12,12 @@ from labelspace.types import Bools, Csr, Ints, Longs, TopK
 
 
 def most_filtered(filtered: Csr) -> int:
-    """The largest number of filtered labels of a document: as many more must be predicted to have k without them."""
+    """Return the largest number of filtered labels of a document: to keep k labels, predict so many more."""
     return int(np.diff(filtered.indptr).max(initial=0))
 
 
 def labels_without(Y: Csr, filtered: Csr) -> Csr:
-    """True labels (n, n_labels) without the filtered ones.
+    """Return the true labels (n, n_labels) that are not filtered.
 
     >>> import scipy.sparse as sp
     >>> labels_without(sp.csr_matrix([[1, 1, 0]]), sp.csr_matrix([[1, 0, 0]])).toarray().tolist()
@@ -31,7 +31,7 @@ def labels_without(Y: Csr, filtered: Csr) -> Csr:
 
 
 def predictions_without(top: TopK, filtered: Csr, k: int) -> TopK:
-    """The k best labels of each document that are not filtered.
+    """Return the k best labels of each document that are not filtered.
 
     >>> import scipy.sparse as sp
     >>> top = TopK.from_scores([[0.9, 0.1, 0.5]], k=3)
@@ -44,7 +44,7 @@ def predictions_without(top: TopK, filtered: Csr, k: int) -> TopK:
 
 
 def check_filtered(filtered: Csr, n: int) -> None:
-    """Refuse filters of other documents."""
+    """Raise DataError unless there is a row of filtered labels for each of n documents."""
     if filtered.shape[0] != n:
         raise DataError(
             f"filtered labels must have one row per document, but have {filtered.shape[0]} for {n}; give those of the "
@@ -57,7 +57,7 @@ def _rows(matrix: Csr) -> Longs:
 
 
 def _are_filtered(rows: Longs, labels: Ints | Longs, filtered: Csr) -> Bools:
-    """Whether each pair of a document and a label is among the filtered ones."""
+    """Return whether each pair of a document and a label is filtered."""
     n_labels = max(filtered.shape[1], int(labels.max(initial=0)) + 1)
     pairs = _rows(filtered)[filtered.data != 0] * n_labels + filtered.indices[filtered.data != 0]
     return np.isin(rows * n_labels + labels, pairs) & (labels >= 0)

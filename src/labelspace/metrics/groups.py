@@ -1,7 +1,8 @@
-"""One prediction per group of labels, such as the levels of a hierarchy or the columns of a table: its best label.
+"""Metrics by group of labels: the levels of a hierarchy, the columns of a table, or head, torso and tail labels.
 
-A document may have no label in a group: a category of depth four has no fifth level, a product may have no brand. A
-metric that counts such documents can be gamed by never predicting, so it is given beside the one without them.
+``by_group`` takes the best label of a group as its prediction. A document may have no label in a group: a category of
+depth four has no fifth level, a product may have no brand. A metric that counts such documents can be gamed by never
+predicting, so it is given together with the metric that leaves them out.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
 from labelspace.metrics.checks import checked_counts, checked_k, checked_matrix, labeled_rows
 from labelspace.metrics.f1 import LabelCounts, ratio
 from labelspace.metrics.hits import RankedHits, checked_labels
@@ -27,7 +28,7 @@ def by_group(
     min_probability: float | None = None,
     include_unlabeled: bool = False,
 ) -> dict[str, dict[str, float]]:
-    """Metrics of disjoint groups of labels; the prediction in a group is its best-ranked label.
+    """Compute metrics of disjoint groups of labels; the prediction in a group is its best-ranked label.
 
     A TopK without a label of a group has no prediction there. For each group the result has
 
@@ -82,8 +83,43 @@ def by_group(
     }
 
 
+def by_frequency(
+    Y: Csr, topk: TopK, counts: npt.ArrayLike, k: int = 5, tail: int = 25, head: int = 100
+) -> dict[str, dict[str, float]]:
+    """Compute metrics of head, torso and tail labels: three groups by the number of training documents.
+
+    Head labels have more than ``head`` training documents, tail labels at most ``tail`` (including unseen labels),
+    torso labels a number between. For each group the result has
+
+    - ``n_labels``: number of labels of the group;
+    - ``n_occurrences``: how often they occur in Y;
+    - ``recall``: share of these occurrences in the top k;
+    - ``precision``: share of the group's labels in the top k that are correct;
+    - ``macro_f1``: mean F1 of the group's labels that occur in Y or in the top k.
+
+    A metric with a zero denominator is 0. Documents without labels are left out.
+
+    >>> import scipy.sparse as sp
+    >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=1)
+    >>> groups = by_frequency(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, counts=[200, 3, 20], k=1)
+    >>> groups["head"]["recall"], groups["tail"]["recall"]
+    (1.0, 0.5)
+    """
+    if not 0 <= tail <= head:
+        remedy = "set for example tail=25, head=100"
+        raise ParameterError(f"tail must be at least 0 and at most head, but they are {tail} and {head}; {remedy}")
+    frequency = checked_counts(counts, Y.shape[1])
+    label_counts = LabelCounts.from_predictions(Y, topk, k)
+    groups = {"head": frequency > head, "torso": (frequency > tail) & (frequency <= head), "tail": frequency <= tail}
+    metrics = {}
+    for name, group in groups.items():
+        of = label_counts.subset(group)
+        metrics[name] = {**of.sizes(), "recall": of.recall(), "precision": of.precision(), "macro_f1": of.macro()}
+    return metrics
+
+
 def best_where(topk: TopK, mask: Bools) -> TopK:
-    """The best-ranked label of each document among those that the mask (n, k) allows, or none. Shape (n, 1).
+    """Return the best-ranked label of each document that the mask (n, k) allows, or -1 for none. Shape (n, 1).
 
     >>> best_where(TopK.from_scores([[0.9, 0.5]], k=2), np.array([[False, True]])).labels.tolist()
     [[1]]
@@ -95,7 +131,7 @@ def best_where(topk: TopK, mask: Bools) -> TopK:
 
 
 def _best_labels(topk: TopK, group_of: Ints, n_groups: int, min_score: float | None) -> tuple[Ints, Bools]:
-    """The best label of each document in each group, and whether its score is high enough. Both (n, n_groups)."""
+    """Return the best label of each document in each group, and whether its score is high enough. (n, n_groups)."""
     groups = np.append(group_of, NO_GROUP)[topk.labels]  # (n, k): padding is in no group
     best = [best_where(topk, groups == i) for i in range(n_groups)]
     labels, scores = (np.hstack([getattr(b, table) for b in best]) for table in ("labels", "scores"))
@@ -103,7 +139,7 @@ def _best_labels(topk: TopK, group_of: Ints, n_groups: int, min_score: float | N
 
 
 def _has_label(true: Csr, group_of: Ints, n_groups: int) -> Bools:
-    """Whether a document has a true label in a group. Shape (n, n_groups)."""
+    """Return whether each document has a true label in each group. Shape (n, n_groups)."""
     groups, rows = group_of[true.indices], np.repeat(np.arange(true.shape[0]), np.diff(true.indptr))
     grouped = groups != NO_GROUP
     has = np.zeros((true.shape[0], n_groups), bool)
@@ -112,7 +148,7 @@ def _has_label(true: Csr, group_of: Ints, n_groups: int) -> Bools:
 
 
 def _f1_metrics(counts: LabelCounts, group: Bools, rare: Bools) -> dict[str, float]:
-    """F1 of the labels of a group (n_labels,) and of its rare ones, and how many there are."""
+    """Return F1 of the labels of a group (n_labels,) and of its rare labels, and how many there are."""
     every, tail = counts.subset(group), counts.subset(group & rare)
     return {
         "best_micro_f1": every.micro(),
@@ -127,7 +163,7 @@ def _f1_metrics(counts: LabelCounts, group: Bools, rare: Bools) -> dict[str, flo
 
 
 def _f1_with_na(counts: LabelCounts, na: LabelCounts, group: Bools, rare: Bools) -> dict[str, float]:
-    """F1 over all documents, of the labels of a group (n_labels,) with NA as a class, and of its rare labels."""
+    """Return F1 over all documents, of the labels of a group (n_labels,) with NA as a class, and of its rare labels."""
     every, tail = counts.subset(group).joined(na), counts.subset(group & rare)
     return {
         "micro_f1_with_na": every.micro(),
@@ -139,7 +175,7 @@ def _f1_with_na(counts: LabelCounts, na: LabelCounts, group: Bools, rare: Bools)
 
 
 def _group_of(groups: Mapping[str, npt.ArrayLike], n_labels: int) -> Ints:
-    """The index of each label's group, or -1. Shape (n_labels,)."""
+    """Return the index of each label's group, or -1. Shape (n_labels,)."""
     if not groups:
         raise DataError("there must be at least one group of labels, but there is none; pass a mask or label ids")
     group_of = np.full(n_labels, NO_GROUP, np.int32)

@@ -14,7 +14,7 @@ from labelspace.types import Csr, Hierarchy, TopK
 def f1_by_level(
     Y: Csr, predicted: Csr | TopK, hierarchy: Hierarchy, k: int | None = None, close: bool = True
 ) -> dict[int, dict[str, float]]:
-    """Micro- and macro-F1 over the labels of each level, 0 (roots) to the deepest.
+    """Compute micro- and macro-F1 over the labels of each level, 0 (roots) to the deepest.
 
     For each level the result has ``micro_f1``, ``macro_f1`` (over the labels that occur in Y or in the predictions),
     ``n_labels`` (labels of the level) and ``n_occurrences`` (true occurrences). A level where nothing is true or
@@ -35,12 +35,7 @@ def f1_by_level(
     metrics: dict[int, dict[str, float]] = {}
     for level in range(int(hierarchy.levels.max(initial=-1)) + 1):
         group = counts.subset(hierarchy.levels == level)
-        metrics[level] = {
-            "micro_f1": group.micro(),
-            "macro_f1": group.macro(),
-            "n_labels": len(group.true),
-            "n_occurrences": int(group.true.sum()),
-        }
+        metrics[level] = {"micro_f1": group.micro(), "macro_f1": group.macro(), **group.sizes()}
     return metrics
 
 
@@ -52,7 +47,7 @@ def best_by_level(
     tail: int = 25,
     min_probability: float | None = None,
 ) -> dict[int, dict[str, float]]:
-    """The metrics of ``by_group`` for the levels of a hierarchy, 0 (roots) to the deepest: the best label of each.
+    """Compute the metrics of ``by_group`` for the levels of a hierarchy, 0 (roots) to the deepest.
 
     The ancestors of true labels are true as well; ancestors of predicted labels are not added, so include them in
     ``topk`` where a label implies them.
@@ -64,7 +59,7 @@ def best_by_level(
     [1.0, 0.0]
     """
     _check_width(hierarchy, Y)
-    by_level = np.argsort(hierarchy.levels, kind="stable")  # ids, not masks: those of many levels fill the memory
+    by_level = np.argsort(hierarchy.levels, kind="stable")  # ids: masks of many levels would fill the memory
     starts = np.searchsorted(hierarchy.levels[by_level], np.arange(1, hierarchy.levels.max(initial=-1) + 1))
     groups = {str(level): labels for level, labels in enumerate(np.split(by_level, starts))}
     metrics = by_group(hierarchy.closed(checked_matrix(Y)), topk, groups, counts, tail, min_probability)
@@ -72,7 +67,7 @@ def best_by_level(
 
 
 def hierarchical_at_k(Y: Csr, topk: TopK, hierarchy: Hierarchy, k: int = 5) -> dict[str, float]:
-    """hP@k, hR@k and hF@k: micro-averaged precision, recall and F1 of the top k with their ancestors.
+    """Compute hP@k, hR@k and hF@k: micro-averaged precision, recall and F1 of the top k with their ancestors.
 
     The ancestors of all true and predicted labels are included, so a wrong leaf under the right parent is half right
     (Kiritchenko et al., 2006). Documents without labels are left out.
@@ -89,7 +84,7 @@ def hierarchical_at_k(Y: Csr, topk: TopK, hierarchy: Hierarchy, k: int = 5) -> d
 
 
 def consistent_at_k(topk: TopK, hierarchy: Hierarchy, k: int = 5) -> float:
-    """consistent@k: the share of documents whose top k have every ancestor of a label, ranked before it.
+    """Compute consistent@k: the share of documents whose top k have every ancestor of a label, ranked before it.
 
     A document without predicted labels is consistent.
 
@@ -105,7 +100,7 @@ def consistent_at_k(topk: TopK, hierarchy: Hierarchy, k: int = 5) -> float:
     predicted = labels[rows, ranks]
     keys = rows * np.int64(n_labels) + predicted  # one number per (document, label)
     order = np.argsort(keys)
-    # Where all labels have all their parents before them, they have all their ancestors before them.
+    # If all labels have all their parents before them, they have all their ancestors before them.
     parents = hierarchy.parents[predicted]  # (predicted, n_labels)
     child = np.repeat(np.arange(len(predicted)), np.diff(parents.indptr))
     parent_keys = rows[child] * np.int64(n_labels) + parents.indices
@@ -118,9 +113,9 @@ def consistent_at_k(topk: TopK, hierarchy: Hierarchy, k: int = 5) -> float:
 
 
 def deepest_accuracy(Y: Csr, topk: TopK, hierarchy: Hierarchy) -> float:
-    """Accuracy at the level of each document's deepest true label.
+    """Compute the accuracy at the level of each document's deepest true label.
 
-    A document is correct where its best-ranked label of that level is one of its labels. Documents without labels are
+    A document is correct if its best-ranked label of that level is one of its labels. Documents without labels are
     left out.
 
     >>> import scipy.sparse as sp
@@ -132,7 +127,8 @@ def deepest_accuracy(Y: Csr, topk: TopK, hierarchy: Hierarchy) -> float:
     true = checked_matrix(Y)
     checked_labels(topk, checked_k(topk.k), Y.shape)
     labeled = labeled_rows(true)
-    true, topk = true[labeled], TopK(topk.labels[labeled], topk.scores[labeled])
+    true = true[labeled]
+    topk = TopK(topk.labels[labeled], topk.scores[labeled])
     deepest = np.maximum.reduceat(hierarchy.levels[true.indices], true.indptr[:-1])  # (n,)
     levels = np.append(hierarchy.levels, -1)[topk.labels]  # (n, k)
     best = best_where(topk, levels == deepest[:, None])

@@ -1,4 +1,4 @@
-"""Which predicted labels are relevant. Every ranking metric is computed from this."""
+"""Mark the predicted labels that are relevant; every ranking metric is computed from these marks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labelspace.types import Csr, Doubles, Ints, Longs, TopK
 
 @dataclass(frozen=True)
 class RankedHits:
-    """The top k labels of the documents that have labels; documents without are counted and left out.
+    """The top k labels of the documents that have labels; documents without labels are counted and left out.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
@@ -28,7 +28,7 @@ class RankedHits:
 
     @staticmethod
     def from_topk(Y: Csr, topk: TopK, k: int) -> RankedHits:
-        """Check that the two match, drop documents without labels, and mark the hits."""
+        """Check that Y and ``topk`` match, drop documents without labels, and mark the hits."""
         true, labels = checked_matrix(Y), checked_labels(topk, checked_k(k), Y.shape)
         labeled = labeled_rows(true)
         n_without_labels = int(labeled.size - labeled.sum())
@@ -41,16 +41,16 @@ class RankedHits:
 
     @property
     def n_true(self) -> Longs:
-        """Number of true labels of each document. Shape (n,)."""
+        """Return the number of true labels of each document. Shape (n,)."""
         return np.asarray(np.diff(self.true.indptr), np.int64)
 
     def at_k(self, k: int) -> Doubles:
-        """``relevant`` up to rank k. Shape (n, k)."""
+        """Return ``relevant`` up to rank k. Shape (n, k)."""
         return self.relevant[:, :k]
 
 
 def relevance(Y: Csr, topk: TopK, k: int) -> Doubles:
-    """1 where a predicted label is a true one, for all documents, with labels or without. Shape (n, k).
+    """Return 1 for each predicted label that is true, else 0, for documents with and without labels. Shape (n, k).
 
     >>> import scipy.sparse as sp
     >>> relevance(sp.csr_matrix([[0, 0], [0, 1]]), TopK.from_scores([[0.9, 0.1], [0.2, 0.1]], k=2), k=2).tolist()
@@ -61,7 +61,7 @@ def relevance(Y: Csr, topk: TopK, k: int) -> Doubles:
 
 
 def checked_labels(topk: TopK, k: int, shape: tuple[int, int]) -> Ints:
-    """The top k labels, if they are valid predictions for a Y of this shape. Shape (n, k)."""
+    """Return the top k labels if they are valid predictions for a Y of this shape, else raise. Shape (n, k)."""
     n, n_labels = shape
     if len(topk) != n:
         raise DataError(

@@ -32,7 +32,7 @@ PRESETS = {"default": (DEFAULT_A, DEFAULT_B), "wikipedia": (0.5, 0.4), "amazon":
 def inverse_propensity(
     counts: npt.ArrayLike, n_documents: int, A: float = DEFAULT_A, B: float = DEFAULT_B, n_labels: int | None = None
 ) -> Doubles:
-    """The weight 1/p_l of each label, at least 1: the rarer the label, the larger. Shape (n_labels,).
+    """Return the weight 1/p_l of each label, at least 1: the rarer the label, the larger. Shape (n_labels,).
 
     GLaS (Appendix D) uses counts and number of documents of the test set: pass those to get its weights. Labels beyond
     the counts, up to ``n_labels``, are unseen.
@@ -54,7 +54,7 @@ def inverse_propensity(
 
 
 def psp_at_k(Y: Csr, topk: TopK, weights: npt.ArrayLike, k: int = 5) -> float:
-    """PSP@k: sum of the weights (from ``inverse_propensity``) of the hits in the top k, over the largest possible sum.
+    """Compute PSP@k: sum of the weights (``inverse_propensity``) of the hits in the top k, over the largest possible.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
@@ -62,11 +62,11 @@ def psp_at_k(Y: Csr, topk: TopK, weights: npt.ArrayLike, k: int = 5) -> float:
     0.5
     """
     hits, checked = RankedHits.from_topk(Y, topk, k), checked_weights(weights, Y.shape[1])
-    return psp(gains(hits, checked), ideal_gains(hits, checked), k)
+    return float(gains(hits, checked)[:, :k].sum() / ideal_gains(hits, checked)[:, :k].sum())
 
 
 def psndcg_at_k(Y: Csr, topk: TopK, weights: npt.ArrayLike, k: int = 5) -> float:
-    """PSnDCG@k: as PSP@k, with a weight at rank j discounted by 1 / log2(j + 1).
+    """Compute PSnDCG@k: PSP@k with each weight at rank j discounted by 1 / log2(j + 1).
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
@@ -74,21 +74,12 @@ def psndcg_at_k(Y: Csr, topk: TopK, weights: npt.ArrayLike, k: int = 5) -> float
     0.5328
     """
     hits, checked = RankedHits.from_topk(Y, topk, k), checked_weights(weights, Y.shape[1])
-    return psndcg(gains(hits, checked), ideal_gains(hits, checked), k)
-
-
-def psp(gain: Doubles, ideal: Doubles, k: int) -> float:
-    """PSP@k from gains and ideal gains, both of shape (n, k or more)."""
-    return float(gain[:, :k].sum() / ideal[:, :k].sum())
-
-
-def psndcg(gain: Doubles, ideal: Doubles, k: int) -> float:
-    """PSnDCG@k from gains and ideal gains, both of shape (n, k or more)."""
-    return float(gain[:, :k].sum(axis=0) @ discounts(k) / (ideal[:, :k].sum(axis=0) @ discounts(k)))
+    gain, ideal = (values[:, :k].sum(axis=0) for values in (gains(hits, checked), ideal_gains(hits, checked)))
+    return float(gain @ discounts(k) / (ideal @ discounts(k)))
 
 
 def checked_weights(weights: npt.ArrayLike, n_labels: int) -> Doubles:
-    """One positive weight for each of ``n_labels`` labels; further ones are dropped."""
+    """Check that each of ``n_labels`` labels has a positive weight, and return these; further weights are dropped."""
     given = np.ravel(np.asarray(weights, np.float64))
     if given.size < n_labels:
         raise DataError(
@@ -102,13 +93,13 @@ def checked_weights(weights: npt.ArrayLike, n_labels: int) -> Doubles:
 
 
 def gains(hits: RankedHits, weights: Doubles) -> Doubles:
-    """The weight of each hit, 0 for a miss. Shape (n, k)."""
+    """Return the weight of each hit, 0 for a miss. Shape (n, k)."""
     # Padding reads the weight at -1, which is then multiplied by 0.
     return np.asarray(hits.relevant * weights[hits.labels], np.float64)
 
 
 def ideal_gains(hits: RankedHits, weights: Doubles) -> Doubles:
-    """The largest weights of each document's true labels, largest first, padded with 0. Shape (n, k)."""
+    """Return the largest weights of each document's true labels, largest first, padded with 0. Shape (n, k)."""
     true, n_labels = hits.true, weights.size
     order = np.argsort(-weights, kind="stable")
     weight_rank = np.empty(n_labels, np.int64)

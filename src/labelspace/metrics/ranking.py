@@ -3,8 +3,8 @@
 Each is a fraction from 0 to 1. Padding (-1) counts as a miss. Documents without labels are left out of the averages
 (pyxclib counts them as 0 in P@k and nDCG@k; where every document has labels, the two agree).
 
-The functions whose names end in ``_at_k`` take (Y, TopK); those they call take :class:`RankedHits`, so that a caller of
-several metrics compares predictions with labels once.
+The functions whose names end in ``_at_k`` take (Y, TopK); the functions they call take :class:`RankedHits`, so that
+a caller of several metrics compares predictions with labels once.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from labelspace.types import Csr, Doubles, TopK
 
 
 def precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
-    """P@k: the share of the top k labels that are relevant, averaged over the documents.
+    """Compute P@k: the share of the top k labels that are relevant, averaged over the documents.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
@@ -25,7 +25,7 @@ def precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
 
 
 def ndcg_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
-    """nDCG@k: sum of the discounts 1/log2(rank + 1) of the hits, over that of min(k, labels of the document) hits.
+    """Compute nDCG@k: sum of the discounts 1/log2(rank + 1) of the hits, over that of min(k, true labels) hits.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
@@ -36,7 +36,7 @@ def ndcg_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
 
 
 def recall_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
-    """R@k: the share of a document's labels that are in the top k, averaged over the documents.
+    """Compute R@k: the share of a document's labels that are in the top k, averaged over the documents.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
@@ -47,7 +47,7 @@ def recall_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
 
 
 def r_precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
-    """RP@k: hits in the top k over min(k, labels of the document), averaged over the documents.
+    """Compute RP@k: hits in the top k over min(k, labels of the document), averaged over the documents.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
@@ -58,7 +58,7 @@ def r_precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
 
 
 def coverage_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
-    """coverage@k: of the labels that occur in Y, the share that is a hit in the top k of at least one document.
+    """Compute coverage@k: the share of the labels in Y that are a hit in the top k of at least one document.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
@@ -69,34 +69,34 @@ def coverage_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
 
 
 def precisions(hits: RankedHits, k: int) -> Doubles:
-    """P@k of each document. Shape (n,)."""
+    """Return P@k of each document. Shape (n,)."""
     return np.asarray(hits.at_k(k).sum(axis=1) / k)
 
 
 def ndcgs(hits: RankedHits, k: int) -> Doubles:
-    """nDCG@k of each document. Shape (n,)."""
+    """Return nDCG@k of each document. Shape (n,)."""
     ideal = np.cumsum(discounts(k))
     return np.asarray(hits.at_k(k) @ discounts(k) / ideal[np.minimum(hits.n_true, k) - 1])
 
 
 def recalls(hits: RankedHits, k: int) -> Doubles:
-    """R@k of each document. Shape (n,)."""
+    """Return R@k of each document. Shape (n,)."""
     return np.asarray(hits.at_k(k).sum(axis=1) / hits.n_true)
 
 
 def r_precisions(hits: RankedHits, k: int) -> Doubles:
-    """RP@k of each document. Shape (n,)."""
+    """Return RP@k of each document. Shape (n,)."""
     return np.asarray(hits.at_k(k).sum(axis=1) / np.minimum(hits.n_true, k))
 
 
 def coverage(hits: RankedHits, k: int) -> float:
-    """coverage@k, from the hits."""
+    """Return coverage@k, from the hits."""
     covered = np.bincount(hits.labels[:, :k][hits.at_k(k) > 0])
     return float(np.count_nonzero(covered) / np.count_nonzero(np.bincount(hits.true.indices)))
 
 
 def discounts(k: int) -> Doubles:
-    """The discounts of the ranks 1..k: 1/log2(rank + 1).
+    """Return the discounts of the ranks 1..k: 1/log2(rank + 1).
 
     >>> discounts(3).round(4).tolist()
     [1.0, 0.6309, 0.5]

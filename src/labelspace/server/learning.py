@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from labelspace import metrics
 from labelspace.data.source import Source
 from labelspace.errors import DataError
-from labelspace.metrics.paired_test import compare_with_best
+from labelspace.metrics import compare_with_best
 from labelspace.models.registry import create
 from labelspace.server.database import Database, Feedback
 from labelspace.tagger import Tagger

@@ -57,7 +57,7 @@ def compare(
 
     Unknown methods and parameters raise an error before any data are read. A method that fails on the data is reported
     in its row, and the others continue. ``paired_test`` of the results names the best method by each metric, and the
-    methods that are significantly worse on these documents (``metrics.paired_test``). The options are those of
+    methods that are significantly worse on these documents (``metrics.bootstrap``). The options are those of
     ``CompareOptions``.
     """
     check_names(options, CompareOptions)

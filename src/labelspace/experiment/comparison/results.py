@@ -13,7 +13,7 @@ from labelspace import metrics
 from labelspace.data.files import writing_text
 from labelspace.experiment.comparison.job import PerDocument
 from labelspace.experiment.evaluate import percent
-from labelspace.metrics import paired_test
+from labelspace.metrics import bootstrap
 
 DIGITS = 4  # after the decimal point, as in ``evaluate``
 STD = "_std"
@@ -92,13 +92,13 @@ def _is_number(value: object) -> bool:
 
 def tested(per_document: Mapping[str, PerDocument], seed: int) -> dict[str, Any]:
     """Return the best method by each metric, and the distance of the others from it in percent, with p-values."""
-    tests = paired_test.compare_with_best(per_document, seed=seed)
+    tests = bootstrap.compare_with_best(per_document, seed=seed)
     for test in tests.values():
         for other in test["others"].values():
             other["difference"] = percent(other["difference"])
             other["interval"] = [percent(bound) for bound in other["interval"]]
             other |= {key: round(other[key], 6) for key in ("p", "p_holm")}
-    return {"n_resamples": paired_test.N_RESAMPLES, "significance": paired_test.SIGNIFICANT, "metrics": tests}
+    return {"n_resamples": bootstrap.N_PAIRED_RESAMPLES, "significance": bootstrap.SIGNIFICANT, "metrics": tests}
 
 
 def write_results(results: Mapping[str, Any], out: Path) -> None:
