@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from labelspace.cluster.prediction import block_reader, blocks, layout, parquet_rows
-from labelspace.cluster.prediction.block_reader import block_records
-from labelspace.cluster.prediction.blocks import block_bytes, scan_file
-from labelspace.cluster.prediction.listing import list_inputs
-from labelspace.cluster.prediction.output_folder import OutputFolder
-from labelspace.cluster.prediction.storage import InputFile, check_unchanged, file_system
+from labelspace.cluster.prediction import blocks, layout
+from labelspace.cluster.prediction.blocks import block_bytes, block_records, scan_file
+from labelspace.cluster.prediction.input_files import InputFile, check_unchanged, file_system, list_inputs
+from labelspace.cluster.prediction.output import OutputFolder
 from labelspace.data.files import writing
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import iter_records
@@ -150,13 +148,14 @@ def test_what_is_detected_is_that_of_the_beginning(tmp_path):
 def test_blocks_follow_each_other_in_an_open_file(tmp_path, monkeypatch):
     """A compressed file, and a row group, are unpacked once for blocks that are read in their order."""
     opens = []
-    monkeypatch.setattr(parquet_rows, "_BATCH", 4)
+    monkeypatch.setattr(layout, "_BATCH", 4)
     for name in ("UnpackedFile", "ParquetRows"):
-        kind = getattr(block_reader, name)
-        monkeypatch.setattr(block_reader, name, lambda *given, kind=kind: opens.append(given[0]) or kind(*given))
+        kind = getattr(blocks, name)
+        monkeypatch.setattr(blocks, name, lambda *given, kind=kind: opens.append(given[0]) or kind(*given))
     for name in ("a.jsonl.gz", "one_group.parquet"):
         WRITERS[name](tmp_path / name)
         found = scanned(tmp_path / name).blocks
+        opens.clear()
         whole = read_blocks(found)
         assert opens == [str(tmp_path / name)]
         assert read_blocks(found[::-1][:3]) == whole[-2:] + whole[-7:-2] + whole[-12:-7]
@@ -165,8 +164,8 @@ def test_blocks_follow_each_other_in_an_open_file(tmp_path, monkeypatch):
 
 
 def test_a_later_row_group_is_entered_without_those_before_it(tmp_path, monkeypatch):
-    decoded, kind = [], parquet_rows.ParquetRows
-    monkeypatch.setattr(parquet_rows, "_BATCH", 4)
+    decoded, kind = [], layout.ParquetRows
+    monkeypatch.setattr(layout, "_BATCH", 4)
 
     class Counted(kind):
         def __init__(self, *given):
@@ -176,7 +175,7 @@ def test_a_later_row_group_is_entered_without_those_before_it(tmp_path, monkeypa
     write_parquet(tmp_path / "a.parquet")  # row groups from rows 0, 11, 22, 33, 44 and 55 on
     found = scanned(tmp_path / "a.parquet").blocks  # from rows 0, 5, 10, ..., 55 on
     whole = read_blocks(found)
-    monkeypatch.setattr(block_reader, "ParquetRows", Counted)
+    monkeypatch.setattr(blocks, "ParquetRows", Counted)
     assert read_blocks([found[0]]) == whole[:5]
     decoded.clear()
     assert read_blocks([found[9]]) == whole[45:50]
@@ -386,7 +385,7 @@ def test_what_the_package_of_a_store_raises_is_one_line(store, tmp_path, monkeyp
         list_inputs("s3://bucket/a.jsonl")
     monkeypatch.setattr(type(store), "open", failing)
     with pytest.raises(DataError, match=said):
-        parquet_rows.ParquetRows(file.path)
+        layout.ParquetRows(file.path)
     monkeypatch.setattr(type(store), "put_file", failing)
     with pytest.raises(DataError, match=r"written to s3://bucket/out, but that failed \(Unable to locate credentials"):
         OutputFolder("s3://bucket/out").put(tmp_path / "a.parquet")

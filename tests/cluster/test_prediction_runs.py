@@ -10,11 +10,10 @@ import pytest
 
 from labelspace import Tagger
 from labelspace.cli.predict import cluster as predict_cluster
-from labelspace.cluster.prediction import blocks, tasks
+from labelspace.cluster.prediction import blocks
 from labelspace.cluster.prediction import run as prediction_run
-from labelspace.cluster.prediction.listing import list_inputs
-from labelspace.cluster.prediction.output_folder import OutputFolder
-from labelspace.cluster.prediction.storage import InputFile
+from labelspace.cluster.prediction.input_files import InputFile, list_inputs
+from labelspace.cluster.prediction.output import OutputFolder
 from labelspace.data.source import write_dataset
 from labelspace.errors import ClusterError, DataError
 from labelspace.types import Dataset
@@ -29,7 +28,7 @@ class Here:
 
     def map_unordered(self, task, shared, items, whole_node=False):
         for position in reversed(range(len(items))):
-            if task is tasks.predict_block:
+            if task is prediction_run.predict_block:
                 if not self.fails_after:
                     raise ClusterError("the cluster is gone")
                 self.fails_after -= 1
@@ -251,9 +250,9 @@ def test_machines_without_room_or_files_are_refused(monkeypatch):
 
 def test_another_model_at_the_same_path_is_refused(model, tmp_path):
     with pytest.raises(ClusterError, match="all machines must have the same model, but .* has a different one at"):
-        tasks._loaded(str(model), "0" * 64, None)
+        prediction_run._loaded(str(model), "0" * 64, None)
     with pytest.raises(ClusterError, match="all machines must see the model, but .* has no"):
-        tasks._loaded(str(tmp_path / "none"), "0" * 64, None)
+        prediction_run._loaded(str(tmp_path / "none"), "0" * 64, None)
 
 
 def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch):

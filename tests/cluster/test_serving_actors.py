@@ -12,7 +12,7 @@ import pytest
 
 from labelspace.cluster import connect
 from labelspace.cluster.serving import ClusterBackend, serving
-from labelspace.cluster.serving.actor import LOADING
+from labelspace.cluster.serving.backend import LOADING
 from labelspace.cluster.serving.remote_calls import RemoteShards
 from labelspace.cluster.serving.shard_folder import SavedPart, saved_model, shards_of
 from labelspace.data.synthetic import planted

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from labelspace.cluster.serving import actor, backend, remote_calls
-from labelspace.cluster.serving.actor import PartActor
+from labelspace.cluster.serving import backend, remote_calls
+from labelspace.cluster.serving.backend import PartActor
 from labelspace.cluster.serving.remote_calls import LostError, RemoteShards, Replicas, Wait, result_of
 from labelspace.cluster.serving.shard_folder import SavedPart, saved_model
 from labelspace.cluster.shared_data import pack, unpack
@@ -187,8 +187,8 @@ class Loading:
 @pytest.fixture
 def process(monkeypatch):
     """A process that holds parts, in this one."""
-    monkeypatch.setenv(actor.THREADS_VARIABLE, "1")
-    monkeypatch.setattr(actor, "threadpool_limits", lambda n: None)
+    monkeypatch.setenv(backend.THREADS_VARIABLE, "1")
+    monkeypatch.setattr(backend, "threadpool_limits", lambda n: None)
     return PartActor(Loading())
 
 
@@ -236,5 +236,5 @@ def test_a_model_that_is_replaced_while_it_is_read_is_of_the_version_that_it_has
 def test_a_replica_has_answered_before_it_is_called(tmp_path, monkeypatch):
     asked, answers = [], Tagger.answers
     monkeypatch.setattr(Tagger, "answers", lambda self, texts, k: asked.append(texts) or answers(self, texts, k))
-    actor.load_replica(save(tmp_path / "model", "label"))
-    assert asked == [[actor.WARM_UP]]
+    backend.load_replica(save(tmp_path / "model", "label"))
+    assert asked == [[backend.WARM_UP]]

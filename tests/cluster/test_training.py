@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labelspace.cluster import RayExecutor, connect
-from labelspace.cluster.nodes import alive_nodes, check_shared, check_versions
+from labelspace.cluster.connection import alive_nodes, check_shared, check_versions
 from labelspace.data.synthetic import planted
 from labelspace.errors import ClusterError, DataError
 from labelspace.models.registry import create
@@ -104,7 +104,7 @@ def test_paths_must_be_on_all_machines_and_versions_the_same(cluster, tmp_path, 
     check_shared(nodes, [str(tmp_path)])
     with pytest.raises(ClusterError, match="all machines must see the same files, but .* has no /nowhere; put it on"):
         check_shared(nodes, ["/nowhere"])
-    monkeypatch.setattr("labelspace.cluster.nodes.__version__", "9.9")
+    monkeypatch.setattr("labelspace.cluster.connection.__version__", "9.9")
     with pytest.raises(ClusterError, match=r"all machines must have the same labelspace, but .* this one 9\.9"):
         check_versions(nodes)
 

@@ -4,10 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from labelspace.server.label_details import LabelDetails
 from labelspace.server.routes.annif import AnnifSubject, results, subject_names
 from labelspace.server.routes.suggest import document_answer
-from labelspace.server.served_model import Tagged
+from labelspace.server.served_model import LabelDetails, Tagged
 from labelspace.types import Concept, LabelSpace
 
 URL = "/v1/projects"

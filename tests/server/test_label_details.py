@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelspace.server.label_details import MAX_PATH, LabelDetails
+from labelspace.server.served_model import MAX_PATH, LabelDetails
 from labelspace.types import Concept, Hierarchy, LabelSpace
 
 BREAD, RYE, LOAF = "http://example.org/bread", "http://example.org/rye", "urn:loaf"

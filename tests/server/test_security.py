@@ -6,8 +6,7 @@ import logging
 import pytest
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.server.api_keys import ApiKeys, read_api_keys
-from labelspace.server.settings import Settings
+from labelspace.server.settings import ApiKeys, Settings, read_api_keys
 from tests.server.conftest import ODD_NAMES, serving
 
 URL = "/v1/models/foods"

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from labelspace.cluster.connection import Cluster
-from labelspace.cluster.nodes import alive_nodes
+from labelspace.cluster.connection import Cluster, alive_nodes
 from labelspace.cluster.shared_data import Packed, SharedValues, pack, unpack
 from labelspace.errors import ClusterError
 from labelspace.kernels.threads import THREADS_VARIABLE

@@ -15,34 +15,22 @@ from starlette.types import ASGIApp
 
 from labelspace.data.source import open_source
 from labelspace.errors import DatabaseError, LabelspaceError
-from labelspace.server.api_keys import read_api_keys
 from labelspace.server.database import open_database
 from labelspace.server.gate import OPEN, Gate
 from labelspace.server.job import EVALUATE, start_job
 from labelspace.server.monitoring import Monitoring
 from labelspace.server.problems import SCHEMA, add_handlers, documented
-from labelspace.server.routes import (
-    annif,
-    feedback,
-    jobs,
-    label_studio,
-    labels,
-    page,
-    predict,
-    review,
-    service,
-    suggest,
-)
+from labelspace.server.routes import annif, feedback, labels, page, predict, review, service, suggest
 from labelspace.server.routes.review import add_inbox_file
 from labelspace.server.schemas import ProblemAnswer
 from labelspace.server.served_model import ServedModel
-from labelspace.server.settings import SUPERVISOR, Settings
+from labelspace.server.settings import SUPERVISOR, Settings, read_api_keys
 from labelspace.server.state import ServerState
 from labelspace.version import __version__
 
 logger = logging.getLogger("labelspace.server")
 LOOK_SECONDS = 1.0  # between two looks at the folders of models; how late a replaced model is noticed
-ROUTES = (service, suggest, labels, feedback, review, jobs, annif, predict, label_studio, page)
+ROUTES = (service, suggest, labels, feedback, review, annif, predict, page)
 DESCRIPTION = """Suggest the right labels for a text, with reasons; search labels; store decisions; learn from them.
 
 Errors are `application/problem+json`; `detail` says what is wrong and how to fix it. With API keys, send

@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from labelspace.server.api_keys import WRITE, ApiKeys
 from labelspace.server.monitoring import Monitoring
 from labelspace.server.problems import FAILED, ProblemError, ProblemResponse
-from labelspace.server.settings import LOOPBACK, Settings
+from labelspace.server.settings import LOOPBACK, WRITE, ApiKeys, Settings
 
 logger = logging.getLogger("labelspace.server")
 # Paths that need no key: they show no data of models or people.

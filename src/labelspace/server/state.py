@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Request
 
-from labelspace.server.api_keys import WRITE
 from labelspace.server.database import Database
 from labelspace.server.gate import ROLE
 from labelspace.server.inference import Inference, RemoteInference
@@ -15,7 +14,7 @@ from labelspace.server.monitoring import Monitoring
 from labelspace.server.problems import ProblemError
 from labelspace.server.processes import Readiness
 from labelspace.server.served_model import LoadedModel, Options, ServedModel, Tagged
-from labelspace.server.settings import Settings
+from labelspace.server.settings import WRITE, Settings
 
 if TYPE_CHECKING:
     from labelspace.cluster.serving import ClusterBackend

@@ -13,11 +13,10 @@ from types import FrameType
 
 from labelspace.errors import LabelspaceError
 from labelspace.kernels.threads import BLAS_VARIABLES, THREADS_VARIABLE, n_threads
-from labelspace.server.api_keys import read_api_keys
 from labelspace.server.database import open_database
 from labelspace.server.monitoring import share_between_processes
 from labelspace.server.processes import INHERITED, PLACE, READY_FOLDER, REPLACEMENT, SHARES_PORT
-from labelspace.server.settings import SUPERVISOR, VARIABLE, Settings
+from labelspace.server.settings import SUPERVISOR, VARIABLE, Settings, read_api_keys
 
 logger = logging.getLogger("labelspace.server")
 LOOK_SECONDS = 0.2  # between two looks at the workers; how late a dead worker is replaced

@@ -11,7 +11,7 @@ import pytest
 
 from labelspace.errors import DatabaseError, LabelspaceError, MissingExtraError, ParameterError
 from labelspace.server.database import Feedback, InboxDocument, open_database, schema
-from labelspace.server.database.sqlite import SQLite
+from labelspace.server.database.dialects import SQLite
 
 PASSWORD = "secret"
 
@@ -259,7 +259,7 @@ def test_a_new_file_that_another_process_begins_to_write(tmp_path):
 
 
 def test_a_locked_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("labelspace.server.database.sqlite.BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("labelspace.server.database.dialects.BUSY_SECONDS", 0.01)
     database = open_database(str(tmp_path / "a.db"))
     other = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -6,7 +6,7 @@ import pytest
 
 from labelspace.errors import DatabaseError
 from labelspace.server.database import Feedback, InboxDocument, connections
-from labelspace.server.database.dialect import Session
+from labelspace.server.database.dialects import Session
 
 
 @pytest.fixture

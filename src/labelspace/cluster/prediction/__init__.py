@@ -1,6 +1,13 @@
 """Predict for files on a cluster: each block of documents is labeled and written by a task of its own."""
 
-from labelspace.cluster.prediction.run import PredictRun, PreparedRun, Summary, predict_files, prepare
-from labelspace.cluster.prediction.tasks import PredictJob, model_fingerprint
+from labelspace.cluster.prediction.run import (
+    PredictJob,
+    PredictRun,
+    PreparedRun,
+    Summary,
+    model_fingerprint,
+    predict_files,
+    prepare,
+)
 
 __all__ = ["PredictJob", "PredictRun", "PreparedRun", "Summary", "model_fingerprint", "predict_files", "prepare"]

@@ -1,22 +1,33 @@
-"""Cut files into blocks of rows, small enough for all CPUs to work, and the same at each restart."""
+"""Cut files into blocks of rows, the same at each restart, and read the documents of a block.
+
+Blocks are small enough for all CPUs to work. The rows of a block are copied to a file on this machine, which is read
+like any other.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import BinaryIO, NamedTuple
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
-from labelspace.cluster.prediction.layout import FileLayout, find_layout
-from labelspace.cluster.prediction.parquet_rows import ParquetRows
-from labelspace.cluster.prediction.storage import InputFile, check_unchanged, opened
+from labelspace.cluster.prediction.input_files import InputFile, check_unchanged, opened, read_range, refusing_failures
+from labelspace.cluster.prediction.layout import FileLayout, ParquetRows, find_layout
 from labelspace.data.archives import compression
 from labelspace.data.detection.dialect import Dialect
 from labelspace.data.files import too_long
 from labelspace.data.formats.csvfile import DELIMITER_LINE
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Location
+from labelspace.data.records import Location, Record, Rows
+from labelspace.data.source import layout_records
+from labelspace.data.table import table_records
+from labelspace.errors import DataError
+from labelspace.types import Columns
 from labelspace.types.limits import MAX_LINE_BYTES
 
 PER_CPU = 8  # blocks, if documents are few: more even out the work, but each has a cost of its own
@@ -38,11 +49,7 @@ class Block:
     line: int = 0  # lines before it
     header: bytes = b""  # of the file, which each block needs
     header_lines: int = 0
-
-    @property
-    def rows(self) -> range:
-        """The numbers of its rows."""
-        return range(self.first_row, self.first_row + self.n_rows)
+    output: str = ""  # the name of the file of its predictions, once all blocks are known
 
 
 class Scan(NamedTuple):
@@ -147,7 +154,8 @@ def _csv_rows(path: str, encoding: str, dialect: Dialect, file: BinaryIO) -> Ite
                 raise too_long(path, before + 1)
             text = raw.decode(encoding, "replace")
             text = text.removeprefix("\ufeff") if n_lines == 1 else text
-            if n_lines > 1 or not _names_delimiter(text):
+            # For spreadsheets the first line may name the delimiter; the header is the second one then.
+            if n_lines > 1 or not DELIMITER_LINE.fullmatch(text):
                 yield text
 
     reader = dialect.reader(texts(), strict=False)
@@ -163,14 +171,105 @@ def _csv_rows(path: str, encoding: str, dialect: Dialect, file: BinaryIO) -> Ite
         yield Row(end, n_lines, not cells)
 
 
-def _names_delimiter(line: str) -> bool:
-    """Return whether a line names the delimiter for spreadsheets, so that the header is the second line."""
-    return DELIMITER_LINE.fullmatch(line) is not None
-
-
 def _raw_lines(path: str, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     limit = MAX_LINE_BYTES.value
     for number, raw in enumerate(iter(partial(file.readline, limit + 1), b""), start=1):
         if len(raw) > limit:
             raise too_long(path, number)
         yield number, raw
+
+
+_SKIPPED = 2**20  # bytes at a time
+F = TypeVar("F", ParquetRows, "UnpackedFile")
+
+
+@contextmanager
+def block_records(block: Block) -> Iterator[tuple[str, Iterator[Record]]]:
+    """Yield the documents of a block, and the file name that messages about them have; errors name the block's file."""
+    layout = block.layout
+    check_unchanged(block.file)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"block.{layout.format}")
+        _copy(block, path)
+        try:
+            with layout.open_rows(path) as rows:
+                yield str(path), _records(path, rows, block)
+        except DataError as error:
+            raise DataError(_in_file(str(error), str(path), block)) from error
+
+
+def _records(path: Path, rows: Rows, block: Block) -> Iterator[Record]:
+    columns = block.layout.columns
+    if isinstance(columns, Columns):  # the file's columns were checked; the rows of a block may lack an optional field
+        return table_records(path, rows, columns, with_labels=False, first=block.first_row, is_checked=True)
+    return iter(()) if columns is None else layout_records(path, rows, columns, first=block.first_row)
+
+
+def _in_file(message: str, copy: str, block: Block) -> str:
+    """Turn a message about the copy of a block into one about its file."""
+    before = block.first_row if block.layout.format == "parquet" else block.line - block.header_lines
+
+    def line(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return f"{block.file.path}:{number + before if number > block.header_lines else number}"
+
+    return re.sub(re.escape(copy) + r":(\d+)", line, message).replace(copy, block.file.path)
+
+
+def _copy(block: Block, target: Path) -> None:
+    path = block.file.path
+    if block.layout.format == "parquet":
+        columns, first = block.layout.needed, block.first_row
+        with _reopened((path, columns), first, lambda: ParquetRows(path, columns, first)) as rows:
+            rows.copy(range(first, first + block.n_rows), target)
+    elif compression(path):
+        with _reopened(path, block.start, lambda: UnpackedFile(path)) as file:
+            target.write_bytes(block.header + file.read(block.start, block.stop))
+    else:
+        target.write_bytes(block.header + read_range(path, block.start, block.stop))
+
+
+class UnpackedFile:
+    """An open compressed file whose bytes are read in order."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.at = 0
+        self._stack = ExitStack()
+        self._file: BinaryIO = self._stack.enter_context(opened(path))
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return some of the unpacked bytes, which must not begin before ``at``."""
+        with refusing_failures(self.path):
+            while self.at < start and (skipped := len(self._file.read(min(_SKIPPED, start - self.at)))):
+                self.at += skipped
+            found = self._file.read(stop - start)
+        self.at += len(found)
+        return found
+
+    def leads_to(self, position: int) -> bool:
+        """Return whether a position can still be reached."""
+        return self.at <= position
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stack.close()
+
+
+_last: dict[object, ParquetRows | UnpackedFile] = {}  # the last file of this process, if any
+
+
+@contextmanager
+def _reopened(key: object, position: int, open_new: Callable[[], F]) -> Iterator[F]:
+    """Yield a file from which a position can be reached: the last one, kept open, or a new one.
+
+    The next block is mostly further on in the last file, and reopening takes long.
+    """
+    last: Any = _last.pop(key, None)  # after an error it is not used again
+    if last is None or not last.leads_to(position):
+        for file in (*_last.values(), *filter(None, [last])):
+            file.close()
+        _last.clear()
+        last = open_new()
+    yield last
+    _last[key] = last

@@ -1,16 +1,18 @@
-"""Find out how a file of rows is read, once at its beginning, so that each block is read like the whole file."""
+"""Find the layout of input files by a look at their beginning, and copy rows of Parquet files."""
 
 from __future__ import annotations
 
 import codecs
 import tempfile
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
-from labelspace.cluster.prediction.parquet_rows import ParquetRows
-from labelspace.cluster.prediction.storage import InputFile, file_system, is_local, opened
+from labelspace.cluster.prediction.input_files import InputFile, file_system, is_local, opened, refusing_failures
 from labelspace.data.archives import compression, without_compression
 from labelspace.data.dataset_file import settle
 from labelspace.data.detection.dialect import Dialect
@@ -23,9 +25,93 @@ from labelspace.data.formats.registry import formats_of
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Rows
 from labelspace.data.source import document_layout, layout_records
-from labelspace.errors import DataError
+from labelspace.errors import DataError, require
 from labelspace.types import Columns, Fields
 from labelspace.types.limits import MAX_LINE_BYTES
+
+EXTRA = "parquet"
+_BATCH, _BATCH_BYTES = 4096, 2**25  # rows in memory at a time, fewer where they are long
+
+
+class ParquetRows:
+    """An open file whose rows are read in order: a row group is read once, however many blocks it has."""
+
+    def __init__(self, path: str, columns: Collection[str] | None = None, first: int = 0) -> None:
+        """Open a file at the row group with the row ``first``, for some of its columns."""
+        self.path = path
+        self.columns = columns
+        self._stack = ExitStack()
+        parquet = require("pyarrow.parquet", EXTRA)
+        with _refusing_damage(path):
+            self._file = parquet.ParquetFile(self._stack.enter_context(opened(path)))
+            about = self._file.metadata
+            groups = [about.row_group(i) for i in range(about.num_row_groups)]
+            self.n_rows = about.num_rows
+            self.n_bytes = sum(group.total_byte_size for group in groups)
+            self._ends = list(accumulate(group.num_rows for group in groups))
+            self.schema = _selected(path, self._file.schema_arrow, columns)
+            left = range(self._group(first), len(groups))
+            size = max(min(_BATCH, _BATCH_BYTES * self.n_rows // max(self.n_bytes, 1)), 1)
+            names = None if columns is None else self.schema.names
+            self._batches = self._file.iter_batches(size, row_groups=left, columns=names)
+        self._batch: Any = self.schema.empty_table()
+        self.at = self._ends[left[0] - 1] if left and left[0] else 0  # the row that the batch begins with
+
+    def _group(self, row: int) -> int:
+        return bisect_right(self._ends, row)
+
+    def leads_to(self, row: int) -> bool:
+        """Return whether a row is best read from here; a later row group is reached faster in a new file."""
+        return self.at <= row and self._group(row) <= self._group(self.at + len(self._batch))
+
+    def take(self, rows: range) -> Iterator[Any]:
+        """Yield batches with these rows, which must not begin before ``at``."""
+        while rows:
+            end = self.at + len(self._batch)
+            if end > rows.start:
+                yield self._batch.slice(max(rows.start - self.at, 0), min(end, rows.stop) - max(rows.start, self.at))
+            if end >= rows.stop:  # the batch is kept: the next rows may begin in it
+                return
+            batch = next(self._batches, None)
+            if batch is None:
+                rule = f"{self.path} must have {self.n_rows:,} rows"
+                raise DataError(f"{rule}, but ends with row {end:,}; write it again")
+            self._batch, self.at = batch, end
+
+    def copy(self, rows: range, target: Path) -> None:
+        """Write these rows to a file."""
+        parquet = require("pyarrow.parquet", EXTRA)
+        with _refusing_damage(self.path), parquet.ParquetWriter(target, self.schema, compression="none") as writer:
+            for batch in self.take(rows):
+                writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stack.close()
+
+
+def _selected(path: str, schema: Any, columns: Collection[str] | None) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return the schema of some columns, or of all; a needed column must be there once."""
+    if columns is None:
+        return schema
+    names = [name for name in schema.names if name in columns]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise DataError(f"{path} must have the column {double!r} once, but has it several times; rename the others")
+    return schema.empty_table().select(names).schema
+
+
+@contextmanager
+def _refusing_damage(path: str) -> Iterator[None]:
+    arrow = require("pyarrow", EXTRA)
+    with refusing_failures(path):
+        try:
+            yield
+        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+            reason = str(error).split("\n")[0]
+            problem = f"cannot be read as one ({reason})"
+            raise DataError(f"{path} must be a Parquet file, but {problem}; write it again") from error
+
 
 FORMATS = ("jsonl", "csv", "tsv", "parquet")  # each is also the ending of what is written
 
@@ -60,10 +146,8 @@ def check_format(file: InputFile, options: ReadOptions) -> None:
     kind = compression(file.path)
     if not set(possible).intersection(FORMATS) or kind == ".zip" or (kind and "parquet" in possible):
         endings = f"{', '.join(f'.{name}' for name in FORMATS)}, the first three also with .gz or .zst"
-        raise DataError(
-            f"files for a cluster must end with {endings}, but one is {file.path}; convert it (labelspace data "
-            "convert), or name the others: --input 'FOLDER/*.jsonl'"
-        )
+        remedy = "convert it (labelspace data convert), or name the others: --input 'FOLDER/*.jsonl'"
+        raise DataError(f"files for a cluster must end with {endings}, but one is {file.path}; {remedy}")
 
 
 def find_layout(file: InputFile, options: ReadOptions) -> FileLayout:
@@ -79,18 +163,14 @@ def find_layout(file: InputFile, options: ReadOptions) -> FileLayout:
 def _layout(path: Path, file: InputFile, options: ReadOptions) -> FileLayout:
     fmt, options = settle(path, options)
     if fmt.name not in FORMATS:
-        raise DataError(
-            f"files for a cluster must be JSON lines, CSV, TSV or Parquet, but {file.path} is {fmt.title}; convert it: "
-            "labelspace data convert"
-        )
+        rule = "files for a cluster must be JSON lines, CSV, TSV or Parquet"
+        raise DataError(f"{rule}, but {file.path} is {fmt.title}; convert it: labelspace data convert")
     encoding = options.encoding or UTF_8
     if codecs.lookup(encoding).name == "utf-8-sig":  # a byte order mark is skipped in any case
         encoding = UTF_8
     if "\n".encode(encoding) != b"\n":
-        raise DataError(
-            f"files for a cluster must be read line by line, but {file.path} is in {codecs.lookup(encoding).name}; "
-            "save it as UTF-8"
-        )
+        problem = f"{file.path} is in {codecs.lookup(encoding).name}"
+        raise DataError(f"files for a cluster must be read line by line, but {problem}; save it as UTF-8")
     dialect = read_dialect(path, encoding, options.delimiter) if fmt.name in ("csv", "tsv") else None
     layout = FileLayout(fmt.name, encoding, dialect)
     with layout.open_rows(path) as rows:

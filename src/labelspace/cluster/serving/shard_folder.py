@@ -12,16 +12,71 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelspace import store
-from labelspace.cluster.serving.splitting import Shard, shard_class, splitting_of
-from labelspace.errors import ModelError
+from labelspace.cluster.serving.sharded_labels import (
+    IndexShard,
+    LinearShard,
+    split_classifiers,
+    split_vectors,
+    with_sharded_classifiers,
+    with_sharded_vectors,
+    without_classifiers,
+    without_vectors,
+)
+from labelspace.cluster.serving.sharded_tree import ShardedLabelTree, TreeShard, split_tree, top_of_tree
+from labelspace.cluster.serving.shards import Shards
+from labelspace.errors import ModelError, ParameterError
 from labelspace.estimator import Stateful
 from labelspace.models.base import Model
 from labelspace.models.registry import method
+
+Shard = TreeShard | IndexShard | LinearShard
+
+
+class Splitting(NamedTuple):
+    """The functions that split a method."""
+
+    split: Callable[[Any, int], Iterator[Shard]]
+    front_end: Callable[[Any, int], Model]  # the model without the parts of n shards
+    connected: Callable[[Any, Shards], Model]  # the front end with its shards, which answers as the whole model
+
+
+VECTORS = Splitting(split_vectors, without_vectors, with_sharded_vectors)
+CLASSIFIERS = Splitting(split_classifiers, without_classifiers, with_sharded_classifiers)
+METHODS = {
+    "label_tree": Splitting(split_tree, top_of_tree, ShardedLabelTree.of),
+    "glas": VECTORS,
+    "leml": VECTORS,
+    "one_vs_rest": CLASSIFIERS,
+    "pdsparse": CLASSIFIERS,
+}
+SHARDS = {kind.name: kind for kind in (TreeShard, IndexShard, LinearShard)}
+
+
+def splitting_of(model: Model) -> Splitting:
+    """Return how a model is split into shards; raise ParameterError if it cannot be split."""
+    if model.name not in METHODS:
+        raise ParameterError(
+            f"a model that is split into shards must be of {', '.join(METHODS)}, but is of {model.name}; train one of "
+            "these, or use --replicas"
+        )
+    return METHODS[model.name]
+
+
+def shard_class(name: str) -> type[Shard]:
+    """Return the class of a saved shard.
+
+    >>> shard_class("nodes").__name__
+    'TreeShard'
+    """
+    if name not in SHARDS:
+        raise ModelError(f"a saved shard must be one of {', '.join(SHARDS)}, but is {name!r}; split the model again")
+    return SHARDS[name]
+
 
 MANIFEST, FRONT_END, PART = "shards.json", "door", "shard"
 FORMAT = 1

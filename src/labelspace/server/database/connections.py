@@ -13,7 +13,7 @@ from threading import Lock, Semaphore
 from typing import TypeVar
 
 from labelspace.errors import DatabaseError
-from labelspace.server.database.dialect import Connection, Dialect, Session
+from labelspace.server.database.dialects import Connection, Dialect, Session
 
 Result = TypeVar("Result")
 SIZE = 8  # connections of a process; a PostgreSQL server allows 100 to all of its clients

@@ -11,8 +11,7 @@ from typing import Any
 from labelspace.errors import DataError, ParameterError
 from labelspace.report.terminal import json_text
 from labelspace.server.database.connections import Connections
-from labelspace.server.database.dialect import Dialect, Session, iso
-from labelspace.server.database.postgresql import PostgreSQL
+from labelspace.server.database.dialects import Dialect, PostgreSQL, Session, SQLite, iso
 from labelspace.server.database.records import (
     ACTIVE,
     NOT_STORABLE,
@@ -29,7 +28,6 @@ from labelspace.server.database.records import (
     new_id,
 )
 from labelspace.server.database.schema import check_schema, create_schema, has_schema
-from labelspace.server.database.sqlite import SQLite
 
 ALL = 2**62  # rows; a limit that every database understands
 UNKNOWN = -inf

@@ -5,7 +5,7 @@ database, and an index needs no NULL.
 """
 
 from labelspace.errors import DatabaseError
-from labelspace.server.database.dialect import Session
+from labelspace.server.database.dialects import Session
 from labelspace.server.database.records import ORDERS
 
 VERSION = 1
