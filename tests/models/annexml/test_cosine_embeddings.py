@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.random_numbers import initial_state
 from labelspace.models.annexml.kernels import (
+    CosineLoss,
     adagrad_row,
     cosine_loss_gradient,
     document_gradients,
@@ -77,7 +78,7 @@ def test_training_brings_neighbors_near():
     for _ in range(5):
         order = rng.permutation(40).astype(np.int32)
         loss, state = train_cosine_embeddings(
-            csr_arrays(X), csr_arrays(graph), order, 5, 10.0, 0.1, np.uint64(state), vectors, squares
+            csr_arrays(X), csr_arrays(graph), order, CosineLoss(5, 10.0, 0.1), np.uint64(state), vectors, squares
         )
         losses.append(loss)
     assert losses[-1] < losses[0] / 4
@@ -94,9 +95,7 @@ def test_documents_without_neighbors_change_nothing():
         csr_arrays(X),
         csr_arrays(none),
         np.arange(3, dtype=np.int32),
-        2,
-        10.0,
-        0.1,
+        CosineLoss(2, 10.0, 0.1),
         initial_state(0),
         vectors,
         np.zeros(3, np.float32),

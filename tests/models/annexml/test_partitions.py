@@ -45,7 +45,7 @@ def test_steps_are_those_of_ftrl(X, l1):
     assert np.allclose(twin.weights, weights, atol=1e-6)
     for step in range(60):
         row = X[step % 12]
-        ftrl_step(row.data, row.indices, float(step % 2), step % 3, 0.1, l1, Ftrl(weights, sums, roots))
+        ftrl_step(row.data, row.indices, float(step % 2), step % 3, Ftrl(weights, sums, roots, 0.1, l1))
         twin.step(row.toarray()[0], step % 2, step % 3)
     assert np.allclose(weights, twin.weights, atol=1e-4)
     assert (weights == 0).any() == bool(l1 or (start == 0).any())
@@ -58,7 +58,7 @@ def test_neighbors_are_drawn_to_the_partition_of_a_document_and_others_away(X):
     start, order = np.ascontiguousarray(X[:3].toarray().T), np.random.default_rng(1).permutation(12).astype(np.int32)
     twin, (weights, sums, roots) = Twin(start.astype(float), 0.1, 0.2), arrays(start, 0.1, 0.2)
     state = initial_state(5)
-    train_partitions(csr_arrays(X), csr_arrays(graph), order, 0.1, 0.2, state, Ftrl(weights, sums, roots))
+    train_partitions(csr_arrays(X), csr_arrays(graph), order, state, Ftrl(weights, sums, roots, 0.1, 0.2))
     dense, state = X.toarray().astype(float), np.uint64(state)
     for row in order:
         c = int(np.argmax(dense[row] @ twin.weights))

@@ -1,7 +1,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.models.fastxml.kernels import LEAST_GAIN, partition_by_ndcg
+from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
+from labelspace.models.fastxml.kernels import LEAST_GAIN, Targets, partition_by_ndcg
 
 DISCOUNTS = 1 / np.log2(np.arange(2, 40))
 
@@ -28,7 +29,7 @@ def test_the_sides_are_those_of_numpy():
         Y.data = rng.integers(1, 4, len(Y.data)).astype(np.float32)  # whole numbers: sums are exact, so ties are too
         weights, positive = rng.integers(1, 3, 80).astype(float), rng.random(80) < 0.5
         expected = partition_in_numpy(Y.toarray(), weights, positive)
-        rounds = partition_by_ndcg(Y.data, Y.indices, Y.indptr, 25, weights, DISCOUNTS, positive)
+        rounds = partition_by_ndcg(Targets(csr_arrays(Y), weights, DISCOUNTS), 25, positive)
         assert rounds > 1
         assert np.array_equal(positive, expected)
 
@@ -37,14 +38,14 @@ def test_documents_with_the_same_labels_come_together():
     labels, ends = np.array([0, 1] * 10 + [2, 3] * 10, np.int32), np.arange(0, 41, 2, dtype=np.int32)
     positive = np.arange(20) % 3 == 0
     positive[:3] = True
-    partition_by_ndcg(np.ones(40, np.float32), labels, ends, 4, np.ones(20), DISCOUNTS, positive)
+    gains = CsrArrays(np.ones(40, np.float32), labels, ends)
+    partition_by_ndcg(Targets(gains, np.ones(20), DISCOUNTS), 4, positive)
     assert len(set(positive[:10])) == len(set(positive[10:])) == 1
     assert positive[0] != positive[10]
 
 
 def test_a_document_without_labels_stays():
     positive = np.array([True, False])
-    partition_by_ndcg(
-        np.ones(0, np.float32), np.zeros(0, np.int32), np.zeros(3, np.int32), 0, np.ones(2), DISCOUNTS, positive
-    )
+    gains = CsrArrays(np.ones(0, np.float32), np.zeros(0, np.int32), np.zeros(3, np.int32))
+    partition_by_ndcg(Targets(gains, np.ones(2), DISCOUNTS), 0, positive)
     assert positive.tolist() == [True, False]

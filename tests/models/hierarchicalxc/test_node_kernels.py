@@ -115,7 +115,7 @@ def test_nodes_trained_in_one_call_equal_those_trained_one_by_one(logistic):
     roots = np.array([True, False, False, False])
     options = ClassifierOptions(logistic, 1.0, SolverOptions(2.0, 0.1, 20), 0.001)
     features, weights, stops, biases = train_nodes(
-        csr_arrays(X), 200, positive_rows.indices, positive_rows.indptr, cuts, roots, options, 7
+        csr_arrays(X), 200, csr_arrays(positive_rows), cuts, roots, options, 7
     )
     assert len(features) > 1024, "more than the initial capacity"
     assert stops[0] == 0
@@ -140,14 +140,7 @@ def test_nodes_of_documents_without_features_have_a_bias_alone():
     options = ClassifierOptions(True, 1.0, SolverOptions(1.0, 0.1, 20), 0.0)
     X, positive_rows = sp.csr_matrix((6, 5), dtype=np.float32), sp.csc_matrix(np.eye(6, 2, dtype=np.float32))
     features, weights, stops, biases = train_nodes(
-        csr_arrays(X),
-        5,
-        positive_rows.indices,
-        positive_rows.indptr,
-        np.array([[0, 1, 2]]),
-        np.array([True]),
-        options,
-        0,
+        csr_arrays(X), 5, csr_arrays(positive_rows), np.array([[0, 1, 2]]), np.array([True]), options, 0
     )
     assert len(features) == len(weights) == 0
     assert stops.tolist() == [0, 0, 0]

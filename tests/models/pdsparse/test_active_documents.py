@@ -5,22 +5,15 @@ from sklearn.svm import LinearSVC
 from labelspace.data.synthetic import planted
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.dual_cd import SolverOptions, squared_norms
-from labelspace.models.pdsparse.kernels import solve_l1_squared_hinge
+from labelspace.models.pdsparse.kernels import LabelProblem, solve_l1_squared_hinge
 
 
 def fit(data, label, C, l1, tolerance=1e-5, max_iter=2000, seed=0):
     X, by_feature = data.X, data.X.tocsc()
     v, positives = np.zeros(X.shape[1] + 1, np.float32), data.Y[:, label].tocsc().indices
-    n_iter = solve_l1_squared_hinge(
-        csr_arrays(X),
-        csr_arrays(by_feature),
-        squared_norms(X.data, X.indptr, 1.0),
-        positives,
-        l1,
-        SolverOptions(C, tolerance, max_iter),
-        seed,
-        v,
-    )
+    norms, options = squared_norms(X.data, X.indptr, 1.0), SolverOptions(C, tolerance, max_iter)
+    problem = LabelProblem(csr_arrays(X), csr_arrays(by_feature), norms, l1, options)
+    n_iter = solve_l1_squared_hinge(problem, positives, seed, v)
     return np.append(np.sign(v[:-1]) * np.maximum(np.abs(v[:-1]) - l1, 0), v[-1]), n_iter
 
 

@@ -27,11 +27,21 @@ MIN_SLOPE = 0.01  # share of the largest possible slope by a cosine, below which
 
 
 class Ftrl(NamedTuple):
-    """Weights (n_features, n_partitions), FTRL's z, and the square roots of the sums of squared gradients."""
+    """Weights (n_features, n_partitions), FTRL's z, the roots of the sums of squared gradients, and its settings."""
 
     weights: Floats
     sums: Floats
     roots: Floats
+    learning_rate: float
+    l1: float
+
+
+class CosineLoss(NamedTuple):
+    """The documents drawn at random for each one, the sharpness of the softmax of cosines, and the learning rate."""
+
+    n_negatives: int
+    gamma: float
+    learning_rate: float
 
 
 class PartitionVectors(NamedTuple):
@@ -80,11 +90,9 @@ def nearest_partition(data: Floats, features: Ints, weights: Floats, scores: Flo
 
 
 @kernel()
-def ftrl_step(
-    data: Floats, features: Ints, target: float, c: int, learning_rate: float, l1: float, state: Ftrl
-) -> None:
+def ftrl_step(data: Floats, features: Ints, target: float, c: int, state: Ftrl) -> None:
     """Make one step on the logistic loss of a document being in partition c (``target`` 1) or not (0)."""
-    weights, sums, roots = state
+    weights, sums, roots, learning_rate, l1 = state
     score = np.float32(0.0)
     for j in range(len(features)):
         score += data[j] * weights[features[j], c]
@@ -101,9 +109,7 @@ def ftrl_step(
 
 
 @kernel()
-def train_partitions(
-    X: CsrArrays, graph: CsrArrays, order: Ints, learning_rate: float, l1: float, state: np.uint64, ftrl: Ftrl
-) -> np.uint64:
+def train_partitions(X: CsrArrays, graph: CsrArrays, order: Ints, state: np.uint64, ftrl: Ftrl) -> np.uint64:
     """Train one epoch over documents in this ``order``; return the new state of the random numbers.
 
     The neighbors of a document in the graph are drawn to its partition, and as many random documents away from it.
@@ -117,11 +123,11 @@ def train_partitions(
         for m in range(graph.indptr[row], graph.indptr[row + 1]):
             neighbor = graph.indices[m]
             near = slice(indptr[neighbor], indptr[neighbor + 1])
-            ftrl_step(data[near], indices[near], 1.0, c, learning_rate, l1, ftrl)
+            ftrl_step(data[near], indices[near], 1.0, c, ftrl)
             state = next_state(state)
             drawn = np.int64(state % np.uint64(n))
             other = slice(indptr[drawn], indptr[drawn + 1])
-            ftrl_step(data[other], indices[other], 0.0, c, learning_rate, l1, ftrl)
+            ftrl_step(data[other], indices[other], 0.0, c, ftrl)
     return state
 
 
@@ -238,15 +244,7 @@ def document_gradients(
 
 @kernel()
 def train_cosine_embeddings(
-    X: CsrArrays,
-    graph: CsrArrays,
-    order: Ints,
-    n_negatives: int,
-    gamma: float,
-    learning_rate: float,
-    state: np.uint64,
-    vectors: Floats,
-    squares: Floats,
+    X: CsrArrays, graph: CsrArrays, order: Ints, options: CosineLoss, state: np.uint64, vectors: Floats, squares: Floats
 ) -> tuple[float, np.uint64]:
     """Train one epoch over documents in this ``order``; return the sum of losses and the new random state.
 
@@ -254,6 +252,7 @@ def train_cosine_embeddings(
     """
     data, indices, indptr = X
     n, dim = len(indptr) - 1, vectors.shape[1]
+    n_negatives, gamma, learning_rate = options
     most = 0
     for row in range(n):
         most = max(most, graph.indptr[row + 1] - graph.indptr[row])
@@ -280,19 +279,14 @@ def train_cosine_embeddings(
 
 @kernel()
 def choose_partitions(
-    data: Floats,
-    features: Ints,
-    weights: CsrArrays,
-    learner_starts: Ints,
-    scores: Floats,
-    learner_of: Ints,
-    chosen: Ints,
+    data: Floats, features: Ints, learners: Learners, scores: Floats, learner_of: Ints, chosen: Ints
 ) -> None:
     """Find the partition of each learner with the largest score (``chosen``).
 
-    ``learner_of`` (n_partitions) gets the learner that chose the partition, or -1. The weights are a matrix
-    (n_features, n_partitions); ``scores`` (n_partitions) is scratch.
+    ``learner_of`` (n_partitions) gets the learner that chose the partition, or -1; ``scores`` (n_partitions) is
+    scratch.
     """
+    weights, learner_starts = learners.weights, learners.starts
     scores[:] = 0.0
     learner_of[:] = -1
     for j in range(len(features)):
@@ -349,15 +343,15 @@ def nearest_in_partitions(
     no near documents.
     """
     data, indices, indptr = X
-    weights, learner_starts, embeddings, points = learners
-    n_learners, n_partitions = len(learner_starts) - 1, len(points.starts) - 1
+    _, starts, embeddings, points = learners
+    n_learners, n_partitions = len(starts) - 1, len(points.starts) - 1
     dim = embeddings.vectors.shape[1]
     scores, learner_of = np.empty(n_partitions, np.float32), np.empty(n_partitions, np.int32)
     chosen, embedded = np.empty(n_learners, np.int32), np.empty((n_learners, dim), np.float32)
     query, scale = np.empty((1, dim), np.int16), np.empty(1, np.float32)
     for row in range(start, stop):
         entries = slice(indptr[row], indptr[row + 1])
-        choose_partitions(data[entries], indices[entries], weights, learner_starts, scores, learner_of, chosen)
+        choose_partitions(data[entries], indices[entries], learners, scores, learner_of, chosen)
         embed_in_partitions(data[entries], indices[entries], embeddings, learner_of, embedded)
         for learner in range(n_learners):
             near, cosines = out_documents[row - start, learner], out_cosines[row - start, learner]
@@ -366,12 +360,5 @@ def nearest_in_partitions(
                 sort_best_first(cosines, near, 0)
                 continue
             own = slice(points.starts[chosen[learner]], points.starts[chosen[learner] + 1])
-            topk_int_products(
-                query,
-                scale,
-                points.points[own],
-                points.scales[own],
-                points.documents[own],
-                near.reshape(1, -1),
-                cosines.reshape(1, -1),
-            )
+            rows = (points.points[own], points.scales[own], points.documents[own])
+            topk_int_products(query, scale, *rows, near.reshape(1, -1), cosines.reshape(1, -1))

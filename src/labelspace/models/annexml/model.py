@@ -235,14 +235,12 @@ def learn_partitions(
     weights = np.ascontiguousarray(centers, np.float32)
     roots = np.zeros(centers.shape, np.float32)
     sums = (-weights / PARTITION_LEARNING_RATE - np.sign(weights) * params.reg_weight).astype(np.float32)
-    ftrl = Ftrl(weights, sums, roots)
+    ftrl = Ftrl(weights, sums, roots, PARTITION_LEARNING_RATE, float(params.reg_weight))
     documents, links = csr_arrays(X), csr_arrays(graph)
-    l1 = float(params.reg_weight)
     state = initial_state(int(rng.integers(2**31)))
     for _ in range(params.partition_epochs):  # step 3
         order = rng.permutation(n).astype(np.int32)
-        drawn = kernels.train_partitions(documents, links, order, PARTITION_LEARNING_RATE, l1, state, ftrl)
-        state = np.uint64(drawn)
+        state = np.uint64(kernels.train_partitions(documents, links, order, state, ftrl))
         tick(n)
     kernels.assign_partitions(documents, weights, partition_of)
     return weights, partition_of
@@ -257,20 +255,11 @@ def embed_partition(X: Csr, Y: Csr, rows: Ints, params: AnnexML, rng: np.random.
     graph = csr_arrays(label_neighbors(Y[rows], params.n_label_neighbors))  # step 4
     vectors = rng.standard_normal((len(features), params.embedding_dim), np.float32) * np.float32(params.init_std)
     squares = np.zeros(len(features), np.float32)
+    loss = kernels.CosineLoss(params.n_negatives, float(params.gamma), float(params.learning_rate))
     state = initial_state(int(rng.integers(2**31)))
     for _ in range(params.epochs):  # step 5
         order = rng.permutation(len(rows)).astype(np.int32)
-        _, drawn = kernels.train_cosine_embeddings(
-            documents,
-            graph,
-            order,
-            params.n_negatives,
-            float(params.gamma),
-            float(params.learning_rate),
-            state,
-            vectors,
-            squares,
-        )
+        _, drawn = kernels.train_cosine_embeddings(documents, graph, order, loss, state, vectors, squares)
         state = np.uint64(drawn)
         tick(len(rows))
     table, scales = quantize_int8(vectors)

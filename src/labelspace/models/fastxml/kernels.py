@@ -50,6 +50,16 @@ class Examples(NamedTuple):
     curvature: Doubles
 
 
+class Newton(NamedTuple):
+    """The state of a Newton step: gradient, second derivatives, weights, the direction of a step, and X times it."""
+
+    g: Doubles
+    h: Doubles
+    w: Doubles
+    d: Doubles
+    xd: Doubles
+
+
 class Targets(NamedTuple):
     """The gain of each label of each document, the weights of documents, and the discount of each rank."""
 
@@ -78,9 +88,14 @@ class GivenLabels(NamedTuple):
     weights: Floats
 
 
-class TailClassifiers(NamedTuple):
-    """The mean documents of the labels (n_features + 1, n_labels), their squared norms, and how they are mixed in."""
+class Tail(NamedTuple):
+    """The tail classifiers: the mean documents of the labels (n_features + 1, n_labels), with their squared norms.
 
+    ``values`` are those of the documents as given, of which the trees may see normalized ones; a score is the tree's to
+    the power of alpha, times that of the tail classifier to the power of 1 - alpha.
+    """
+
+    values: Floats
     means: CsrArrays
     norms: Floats
     alpha: float
@@ -142,19 +157,10 @@ def loss_terms(examples: Examples) -> float:
 
 
 @kernel()
-def newton_direction(
-    by_column: CsrArrays,
-    curvature: Doubles,
-    g: Doubles,
-    h: Doubles,
-    active: Ints,
-    tolerance: float,
-    w: Doubles,
-    d: Doubles,
-    xd: Doubles,
-) -> None:
+def newton_direction(by_column: CsrArrays, curvature: Doubles, active: Ints, tolerance: float, newton: Newton) -> None:
     """Compute the direction of step 2 into ``d``, and X d into ``xd``; both are zeros at first."""
     data, rows, starts = by_column
+    g, h, w, d, xd = newton
     for _ in range(MAX_PASSES):
         left = 0.0
         for j in active:
@@ -173,11 +179,10 @@ def newton_direction(
 
 
 @kernel()
-def line_search(
-    examples: Examples, active: Ints, g: Doubles, w: Doubles, d: Doubles, xd: Doubles, loss: float
-) -> float:
+def line_search(examples: Examples, active: Ints, newton: Newton, loss: float) -> float:
     """Make step 3: move ``w`` and the margins, update the derivatives, and return the new sum of losses."""
     margins = examples.margins
+    g, _, w, d, xd = newton
     predicted = 0.0
     for j in active:
         predicted += g[j] * d[j] + abs(w[j] + d[j]) - abs(w[j])
@@ -212,6 +217,7 @@ def solve_l1_logistic(
     n, n_columns = len(costs), len(starts) - 1
     g, h = np.empty(n_columns), np.empty(n_columns)
     d, xd = np.zeros(n_columns), np.zeros(n)
+    newton = Newton(g, h, w, d, xd)
     slope = np.empty(n)
     examples = Examples(positive, costs, margins, slope, np.empty(n))
     active = np.arange(n_columns).astype(np.int32)
@@ -243,8 +249,8 @@ def solve_l1_logistic(
             continue
         shrink_below = 1.0 - largest / n
         inner = min(inner, 0.25 * total)
-        newton_direction(by_column, examples.curvature, g, h, active[:n_active], inner, w, d, xd)
-        loss = line_search(examples, active[:n_active], g, w, d, xd, loss)
+        newton_direction(by_column, examples.curvature, active[:n_active], inner, newton)
+        loss = line_search(examples, active[:n_active], newton, loss)
         for j in active[:n_active]:
             d[j] = 0.0
         for i in range(n):
@@ -253,21 +259,14 @@ def solve_l1_logistic(
 
 
 @kernel()
-def partition_by_ndcg(
-    gains: Floats,
-    labels: Ints,
-    ends: Ints | Longs,
-    n_labels: int,
-    row_weights: Doubles,
-    discounts: Doubles,
-    positive: Bools,
-) -> int:
+def partition_by_ndcg(targets: Targets, n_labels: int, positive: Bools) -> int:
     """Move documents between two groups, from a start in ``positive``, while the mean nDCG rises; return the rounds.
 
     Document i has labels[ends[i] : ends[i + 1]] with their ``gains``. A round ranks the labels of each group by the
     sum of gains, each times the weight of its document; rank r has discounts[r]. A document then goes to the group in
     which its DCG is larger; if they are equal, it stays.
     """
+    (gains, labels, ends), row_weights, discounts = targets
     n, n_rounds = len(row_weights), 0
     sums, advantage = np.empty((2, n_labels)), np.empty(n_labels)
     before = -np.inf
@@ -316,30 +315,24 @@ def round_weights(w: Doubles, max_value: int) -> int:
 
 @kernel()
 def split_node(
-    X: CsrArrays,
-    targets: Targets,
-    rows: Ints,
-    options: SolverOptions,
-    new_column: Ints,
-    new_label: Ints,
-    positive: Bools,
+    X: CsrArrays, targets: Targets, rows: Ints, options: SolverOptions, new_id: Ints, positive: Bools
 ) -> tuple[Ints, Weights]:
     """Split the documents ``rows`` in two, from a start in ``positive``; return the features and weights of the split.
 
-    Afterwards ``positive`` has the side of each document. Without weights there is no split.
+    Afterwards ``positive`` has the side of each document. Without weights there is no split. ``new_id`` has room for a
+    number for each label and each feature; it is scratch, all -1 before and after.
     """
     n = len(rows)
-    node_gains, node_labels, ends, label_ids = compact_rows(targets.gains, rows, new_label)
-    partition_by_ndcg(
-        node_gains, node_labels, ends, len(label_ids), targets.row_weights[rows], targets.discounts, positive
-    )
+    node_gains, node_labels, ends, label_ids = compact_rows(targets.gains, rows, new_id)
+    own = Targets(CsrArrays(node_gains, node_labels, ends), targets.row_weights[rows], targets.discounts)
+    partition_by_ndcg(own, len(label_ids), positive)
     n_positive = positive.sum()
     if n_positive == 0 or n_positive == n:
         return np.empty(0, np.int32), np.empty(0, np.int8)
     costs = np.empty(n)
     for i in range(n):
         costs[i] = options.C * n / (n_positive if positive[i] else n - n_positive)
-    values, columns, ends, feature_ids = compact_rows(X, rows, new_column)
+    values, columns, ends, feature_ids = compact_rows(X, rows, new_id)
     by_column = to_columns(CsrArrays(values, columns, ends), len(feature_ids))
     w, margins = np.zeros(len(feature_ids)), np.zeros(n)
     solve_l1_logistic(by_column, positive, costs, options.tolerance, options.max_iter, w, margins)
@@ -389,7 +382,7 @@ def grow_tree(
     """
     n = len(X.indptr) - 1
     state = next_state(initial_state(seed))
-    new_column, new_label = np.full(n_features, -1, np.int32), np.full(len(targets.discounts), -1, np.int32)
+    new_id = np.full(max(n_features, len(targets.discounts)), -1, np.int32)
     order = np.arange(n).astype(np.int32)
     positive = np.empty(n, np.bool_)
     begin, end, child = np.zeros(2 * n, np.int32), np.zeros(2 * n, np.int32), np.zeros(2 * n, np.int32)
@@ -404,7 +397,7 @@ def grow_tree(
             for i in range(len(rows)):
                 state = next_state(state)
                 positive[i] = (state >> np.uint64(33)) & np.uint64(1) == np.uint64(1)
-            found, w = split_node(X, targets, rows, options, new_column, new_label, positive[: len(rows)])
+            found, w = split_node(X, targets, rows, options, new_id, positive[: len(rows)])
             if len(found):
                 features.append(found)
                 weights.append(w)
@@ -477,29 +470,20 @@ def tail_similarities(data: Floats, indices: Ints, means: CsrArrays, out: Double
 
 @kernel()
 def forest_topk(
-    X: CsrArrays,
-    values: Floats,
-    start: int,
-    stop: int,
-    forest: Forest,
-    given: GivenLabels,
-    tail: TailClassifiers,
-    out_labels: Ints,
-    out_scores: Floats,
+    X: CsrArrays, start: int, stop: int, forest: Forest, given: GivenLabels, tail: Tail, labels: Ints, scores: Floats
 ) -> None:
     """Find the k best labels of rows start..stop: the labels of documents in the same leaves, times a weight per label.
 
-    The trees see ``values`` in place of the values of X. With ``alpha`` below 1, the tail classifiers see X, and both
-    scores are mixed.
+    With ``alpha`` below 1, the tail classifiers see the documents as given, and both scores are mixed.
     """
-    data, indices, indptr = X
-    labels, label_ptr, label_weights = given
+    values, indices, indptr = X
+    given_labels, label_ptr, label_weights = given
     alpha = tail.alpha
     x = np.zeros(len(tail.means.indptr) - 1, np.float32)
     x[-1] = 1.0
     votes, voters = np.zeros(len(label_ptr) - 1, np.float32), np.empty(len(label_ptr) - 1, np.int32)
     n_labels = len(label_weights)
-    scores, found = np.zeros(n_labels, np.float32), np.empty(n_labels, np.int32)
+    sums, found = np.zeros(n_labels, np.float32), np.empty(n_labels, np.int32)
     similarity = np.empty(n_labels)
     for row in range(start, stop):
         first, last = indptr[row], indptr[row + 1]
@@ -511,20 +495,20 @@ def forest_topk(
         n_found = 0
         for document in voters[:n_voters]:
             for j in range(label_ptr[document], label_ptr[document + 1]):
-                if scores[labels[j]] == 0.0:
-                    found[n_found] = labels[j]
+                if sums[given_labels[j]] == 0.0:
+                    found[n_found] = given_labels[j]
                     n_found += 1
-                scores[labels[j]] += votes[document]
+                sums[given_labels[j]] += votes[document]
             votes[document] = 0.0
         if alpha < 1.0:
-            tail_similarities(data[first:last], indices[first:last], tail.means, similarity)
+            tail_similarities(tail.values[first:last], indices[first:last], tail.means, similarity)
         size = 0
         for label in found[:n_found]:
-            score = np.float64(scores[label] * label_weights[label])
+            score = np.float64(sums[label] * label_weights[label])
             if alpha < 1.0:
                 distance = tail.norms[label] + 1.0 - 2.0 * similarity[label]
                 nearness = 1.0 / (1.0 + np.exp(tail.gamma * distance))
                 score = score**alpha * nearness ** (1.0 - alpha)
-            size = push(out_scores[row], out_labels[row], size, np.float32(score), label)
-            scores[label] = 0.0
-        sort_best_first(out_scores[row], out_labels[row], size)
+            size = push(scores[row], labels[row], size, np.float32(score), label)
+            sums[label] = 0.0
+        sort_best_first(scores[row], labels[row], size)

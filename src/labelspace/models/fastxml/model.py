@@ -38,20 +38,12 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
 from labelspace.kernels.dual_cd import SolverOptions
 from labelspace.kernels.normalize import normalized_values
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import topk_in_blocks
 from labelspace.labels.masks import ids_among
 from labelspace.labels.tree import check_forest
 from labelspace.models import parameters
 from labelspace.models.base import Model
-from labelspace.models.fastxml.kernels import (
-    Forest,
-    GivenLabels,
-    TailClassifiers,
-    Targets,
-    Weights,
-    forest_topk,
-    grow_tree,
-)
+from labelspace.models.fastxml.kernels import Forest, GivenLabels, Tail, Targets, Weights, forest_topk, grow_tree
 from labelspace.models.fit_context import FitContext
 from labelspace.training.epochs import VALIDATION_K, hold_out_rows, r_precision
 from labelspace.training.linear_weights import compact_ids, with_bias_column
@@ -215,15 +207,9 @@ class FastXML(Model):
         values = normalized_values(X.data, X.indptr) if self.normalize else X.data
         forest = Forest(*(getattr(self, f"{name}_") for name in Forest._fields))
         given = GivenLabels(*rows, self.label_weights_)
-        tail = TailClassifiers(csr_arrays(self.tail_), self.tail_norms_, float(self.alpha_), float(self.gamma))
-        documents = csr_arrays(X)
-        out = TopK.empty(X.shape[0], k)
-
-        def score(start: int, stop: int) -> None:
-            forest_topk(documents, values, start, stop, forest, given, tail, out.labels, out.scores)  # steps 6 and 7
-
-        run_blocks(score, X.shape[0], ROW_BLOCK)
-        return out
+        tail = Tail(X.data, csr_arrays(self.tail_), self.tail_norms_, float(self.alpha_), float(self.gamma))
+        parts = (CsrArrays(values, X.indices, X.indptr), forest, given, tail)
+        return topk_in_blocks(forest_topk, *parts, n=X.shape[0], k=k, block=ROW_BLOCK)  # steps 6 and 7
 
 
 def _grow(

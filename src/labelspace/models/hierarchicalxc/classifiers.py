@@ -122,7 +122,7 @@ def train_linear_classifiers(
     order = np.empty(tree.n_labels, np.int32)
     leaves = np.flatnonzero(tree.label >= 0)
     order[bounds[leaves, 0]] = tree.label[leaves]
-    documents = Y[:, order].tocsc()
+    rows, positives = csr_arrays(X), csr_arrays(Y[:, order].tocsc())
     inner = np.flatnonzero(tree.label < 0)
     first = tree.first_child[inner]
     cuts = np.stack([bounds[first, 0], bounds[first + 1, 0], bounds[first + 1, 1]], axis=1)
@@ -134,16 +134,8 @@ def train_linear_classifiers(
     def train(start: int, stop: int) -> None:
         for at in range(start, stop):
             part = slice(*blocks[at])
-            trained[at] = train_nodes(
-                csr_arrays(X),
-                X.shape[1],
-                documents.indices,
-                documents.indptr,
-                cuts[part],
-                inner[part] == 0,
-                options,
-                random_state + blocks[at][0],
-            )
+            nodes = (cuts[part], inner[part] == 0)
+            trained[at] = train_nodes(rows, X.shape[1], positives, *nodes, options, random_state + part.start)
 
     run_blocks(train, len(blocks), 1, progress)
     # Children are numbered in the order of their parents, so block after block gives all nodes except the root.

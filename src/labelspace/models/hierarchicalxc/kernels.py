@@ -78,19 +78,12 @@ def leaf_ranges(first_child: Ints, last_child: Ints) -> Longs:
 
 @kernel()
 def train_nodes(
-    X: CsrArrays,
-    n_features: int,
-    positive_rows: Ints,
-    positive_indptr: Ints,
-    cuts: Longs,
-    is_root: Bools,
-    options: ClassifierOptions,
-    seed: int,
+    X: CsrArrays, n_features: int, labels: CsrArrays, cuts: Longs, roots: Bools, options: ClassifierOptions, seed: int
 ) -> tuple[Ints, Floats, Longs, Floats]:
     """Train the classifiers of many nodes of two children each, in one call; return what ``train_children`` returns.
 
-    Row i of ``cuts`` (nodes, 3) says where the labels of the node's children start and end, as columns of the CSC
-    matrix of documents ``positive_rows``; all documents reach a root.
+    Row i of ``cuts`` (nodes, 3) says where the labels of the node's children start and end, as columns of
+    ``labels``, which lists the documents of each label (CSC); all documents reach a root.
     """
     new_column, row_index = np.full(n_features, -1, np.int32), np.full(len(X.indptr) - 1, -1, np.int32)
     capacity, size = FIRST_WEIGHTS, 0
@@ -98,7 +91,7 @@ def train_nodes(
     features, weights = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
     stops, biases = np.zeros(2 * len(cuts) + 1, np.int64), np.empty(2 * len(cuts), np.float32)
     for i in range(len(cuts)):
-        documents = node_training_set(positive_rows, positive_indptr, cuts[i], is_root[i], no_negatives, row_index)
+        documents = node_training_set(labels.indices, labels.indptr, cuts[i], roots[i], no_negatives, row_index)
         n_entries = count_entries(X.indptr, documents.rows)
         scratch = NodeScratch(new_column, np.empty(n_entries, np.float32), np.empty(n_entries, np.int32))
         ids, values, node_stops, node_biases = train_children(X, documents, options, seed + i, scratch)

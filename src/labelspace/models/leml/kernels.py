@@ -63,23 +63,16 @@ def descend_lasso(
 
 @kernel()
 def low_rank_sparse_topk(
-    X: CsrArrays,
-    start: int,
-    stop: int,
-    queries: Floats,
-    candidates: LabelVectors,
-    S: CsrArrays,
-    out_labels: Ints,
-    out_scores: Floats,
+    X: CsrArrays, start: int, stop: int, queries: Floats, H: LabelVectors, S: CsrArrays, labels: Ints, scores: Floats
 ) -> None:
-    """Find the best labels for rows start..stop by queries (n, dim) times the vectors of the candidates, plus X S.
+    """Find the best labels for rows start..stop by queries (n, dim) times the vectors of some labels, plus X S.
 
     X is (n, n_features) and S (n_features, n_labels). The outputs have a row for every row of X. Every label is scored
     once, and only the top k are stored.
     """
     data, indices, indptr = X
     s_data, s_indices, s_indptr = S
-    vectors, ids, n_labels = candidates
+    vectors, ids, n_labels = H
     sparse_scores = np.empty(n_labels, np.float32)
     for row in range(start, stop):
         for label in range(n_labels):
@@ -88,10 +81,10 @@ def low_rank_sparse_topk(
             value, feature = data[j], indices[j]
             for m in range(s_indptr[feature], s_indptr[feature + 1]):
                 sparse_scores[s_indices[m]] += value * s_data[m]
-        scores, labels = out_scores[row], out_labels[row]
+        best, found = scores[row], labels[row]
         size = 0
         for i in range(len(ids)):
             score = dot(queries[row], vectors[i]) + sparse_scores[ids[i]]
-            if size < len(scores) or score > scores[0]:
-                size = push(scores, labels, size, score, ids[i])
-        sort_best_first(scores, labels, size)
+            if size < len(best) or score > best[0]:
+                size = push(best, found, size, score, ids[i])
+        sort_best_first(best, found, size)

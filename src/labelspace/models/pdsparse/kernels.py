@@ -54,24 +54,13 @@ class GrowingRows(NamedTuple):
     @classmethod
     def empty(cls, n_rows: int) -> Self:
         """Return a matrix of zeros."""
-        return cls(
-            np.zeros(INITIAL_ROOM, np.int32),
-            np.zeros(INITIAL_ROOM, np.float32),
-            np.zeros(INITIAL_ROOM, np.float32),
-            np.zeros(n_rows, np.int64),
-            np.zeros(n_rows, np.int32),
-            np.zeros(n_rows, np.int32),
-            np.zeros(1, np.int64),
-        )
+        pool = (np.zeros(INITIAL_ROOM, kind) for kind in (np.int32, np.float32, np.float32))
+        rows = (np.zeros(n_rows, kind) for kind in (np.int64, np.int32, np.int32))
+        return cls(*pool, *rows, np.zeros(1, np.int64))
 
     def grown(self) -> Self:
         """Return the matrix in a pool of twice the length."""
-        room = len(self.labels)
-        return self._replace(
-            labels=np.pad(self.labels, (0, room)),
-            values=np.pad(self.values, (0, room)),
-            moments=np.pad(self.moments, (0, room)),
-        )
+        return type(self)(*(np.pad(pool, (0, len(pool))) for pool in self[:3]), *self[3:])
 
     def mean(self, n_steps: int) -> Self:
         """Return the mean of the matrix over the steps made, where step t has weight t and moment t (t - 1)."""
@@ -93,15 +82,8 @@ class GrowingRows(NamedTuple):
         entries = self.above(np.zeros(len(self.starts), np.float32), support.shape[1], shrink=False)
         kept = entries.multiply(support != 0).tocsr()
         sizes = np.diff(kept.indptr).astype(np.int32)
-        return type(self)(
-            labels=kept.indices.astype(np.int32),
-            values=kept.data.astype(np.float32),
-            moments=np.zeros(kept.nnz, np.float32),
-            starts=kept.indptr[:-1].astype(np.int64),
-            sizes=sizes,
-            rooms=sizes.copy(),
-            end=np.array([kept.nnz], np.int64),
-        )
+        pool = (kept.indices.astype(np.int32), kept.data.astype(np.float32), np.zeros(kept.nnz, np.float32))
+        return type(self)(*pool, kept.indptr[:-1].astype(np.int64), sizes, sizes.copy(), np.array([kept.nnz], np.int64))
 
 
 class Changes(NamedTuple):
@@ -143,6 +125,16 @@ class SeparationProblem(NamedTuple):
     l1: Floats
     C: float
     n_selected: int
+
+
+class LabelProblem(NamedTuple):
+    """Documents X (n, n_features) by documents and by features, |x|^2 of each with its bias, and the objective."""
+
+    X: CsrArrays
+    by_feature: CsrArrays
+    norms: Floats
+    l1: float
+    options: SolverOptions
 
 
 @part()
@@ -406,22 +398,15 @@ def draw_active(positives: Ints, most: int, seed: int, alpha: Floats, order: Int
 
 @part()
 def visit_active(
-    X: CsrArrays,
-    norms: Floats,
-    positive: Bools,
-    C: float,
-    l1: float,
-    v: Floats,
-    alpha: Floats,
-    order: Ints,
-    n_active: int,
+    problem: LabelProblem, positive: Bools, v: Floats, alpha: Floats, order: Ints, n_active: int
 ) -> tuple[int, float]:
     """Make one step of coordinate descent for each active document; negatives with a_i = 0 become inactive.
 
     Returns the number of active documents and the largest projected gradient.
     """
-    data, indices, indptr = X
-    diagonal, shrink = np.float32(0.5 / C), np.float32(l1)
+    data, indices, indptr = problem.X
+    norms = problem.norms
+    diagonal, shrink = np.float32(0.5 / problem.options.C), np.float32(problem.l1)
     bias = len(v) - 1
     largest = np.float32(0.0)
     pos = 0
@@ -450,27 +435,19 @@ def visit_active(
 
 @part()
 def add_violating(
-    by_feature: CsrArrays,
-    l1: float,
-    v: Floats,
-    alpha: Floats,
-    order: Ints,
-    n_active: int,
-    margins: Floats,
-    best_margins: Floats,
-    best: Ints,
+    problem: LabelProblem, v: Floats, alpha: Floats, order: Ints, n_active: int, margins: Floats, most: int
 ) -> tuple[int, float]:
-    """Make at most ``len(best)`` negatives active that violate the margin most, found in X by features.
+    """Make at most ``most`` negatives active that violate the margin most, found in X by features.
 
-    Returns the number of active documents and the largest violation. ``margins`` (n), ``best_margins`` and ``best`` are
-    scratch.
+    Returns the number of active documents and the largest violation. ``margins`` (n) is scratch.
     """
-    data, indices, indptr = by_feature
+    data, indices, indptr = problem.by_feature
+    best_margins, best = np.empty(most, np.float32), np.empty(most, np.int32)
     bias = len(v) - 1
     for i in range(len(margins)):
         margins[i] = v[bias]
     for feature in range(bias):
-        w = soft_threshold(v[feature], np.float32(l1))
+        w = soft_threshold(v[feature], np.float32(problem.l1))
         if w != 0.0:
             for j in range(indptr[feature], indptr[feature + 1]):
                 margins[indices[j]] += w * data[j]
@@ -487,39 +464,28 @@ def add_violating(
 
 
 @kernel()
-def solve_l1_squared_hinge(
-    X: CsrArrays,
-    by_feature: CsrArrays,
-    norms: Floats,
-    positives: Ints,
-    l1: float,
-    options: SolverOptions,
-    seed: int,
-    v: Floats,
-) -> int:
+def solve_l1_squared_hinge(problem: LabelProblem, positives: Ints, seed: int, v: Floats) -> int:
     """Fit one label with these positives into ``v`` (D + 1, zeros) and return the number of passes made.
 
-    X is given by documents and by features. The weights are v, soft-thresholded by l1 except the last.
+    The weights are v, soft-thresholded by l1 except the last.
     """
-    n = len(norms)
+    options = problem.options
+    n = len(problem.norms)
     most = max(n // 10, 1)
     alpha, order = np.full(n, -1.0, np.float32), np.empty(n, np.int32)
     positive = np.zeros(n, np.bool_)
     margins = np.empty(n, np.float32)
-    best_margins, best = np.empty(most, np.float32), np.empty(most, np.int32)
     for i in positives:
         positive[i] = True
     n_active = draw_active(positives, most, seed, alpha, order)
     state = initial_state(seed)
     for n_iter in range(1, options.max_iter + 1):
         state = shuffle(order, n_active, state)
-        n_active, gradient = visit_active(X, norms, positive, options.C, l1, v, alpha, order, n_active)
+        n_active, gradient = visit_active(problem, positive, v, alpha, order, n_active)
         if gradient > options.tolerance and n_iter % SEARCH_EVERY:
             continue
         room = min(max(n_active, MIN_SELECTED), most)
-        n_active, violation = add_violating(
-            by_feature, l1, v, alpha, order, n_active, margins, best_margins[:room], best[:room]
-        )
+        n_active, violation = add_violating(problem, v, alpha, order, n_active, margins, room)
         if max(gradient, violation) <= options.tolerance:
             return n_iter
     return options.max_iter

@@ -42,21 +42,9 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.linear_model import LinearModel
-from labelspace.models.pdsparse.kernels import (
-    ActiveLabels,
-    GrowingRows,
-    SeparationProblem,
-    separation_pass,
-    solve_l1_squared_hinge,
-)
-from labelspace.training.epochs import (
-    HELD_OUT_SHARE,
-    MAX_HELD_OUT,
-    VALIDATION_K,
-    hold_out_rows,
-    r_precision,
-    should_stop,
-)
+from labelspace.models.pdsparse import kernels
+from labelspace.models.pdsparse.kernels import ActiveLabels, GrowingRows, LabelProblem, SeparationProblem
+from labelspace.training import epochs
 from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights, with_bias_column
 from labelspace.types import Csr, Ints
 
@@ -144,30 +132,30 @@ class PDSparse(LinearModel):
                 if held_out is None or scores[-1] > best:  # step 7
                     best, weights = scores[-1], W
                     state = training.state() if not post else state
-                if step <= self.tol or (held_out is not None and should_stop(scores, self.patience)):
+                if step <= self.tol or (held_out is not None and epochs.should_stop(scores, self.patience)):
                     break
         self._take(weights)
 
     def _split(self, X: Csr, Y: Csr, context: FitContext) -> tuple[Csr, Csr, Held | None]:
         """Return documents to train on, and documents to stop by, or None for these if there are too few."""
         if self.patience is not None and context.validation is None:
-            rows = hold_out_rows(Y, HELD_OUT_SHARE, MAX_HELD_OUT, self.random_state)
+            rows = epochs.hold_out_rows(Y, epochs.HELD_OUT_SHARE, epochs.MAX_HELD_OUT, self.random_state)
             return (X, Y, None) if rows is None else (X[rows[0]], Y[rows[0]], (X[rows[1]], Y[rows[1]]))
         return X, Y, None if self.patience is None else context.validation
 
     def _score(self, held_out: Held) -> float:
-        return r_precision(self._predict(held_out[0], min(VALIDATION_K, self.n_labels_)), held_out[1])
+        return epochs.r_precision(self._predict(held_out[0], min(epochs.VALIDATION_K, self.n_labels_)), held_out[1])
 
     def _take(self, W: Csr) -> None:
         self.classifiers_ = LinearWeights.from_matrix(W[:-1], W[-1].toarray().ravel())
 
     def _fit_labels(self, X: Csr, Y: Csr, context: FitContext) -> None:
         """Train by PPD-Sparse."""
-        documents, by_feature = Y.tocsc(), X.tocsc()
+        documents = Y.tocsc()
         norms = squared_norms(X.data, X.indptr, BIAS)
         n_features = X.shape[1]
-        l1_weight = float(self.l1_weight)
         options = SolverOptions(float(self.C), float(self.tol), self.max_iter)
+        problem = LabelProblem(csr_arrays(X), csr_arrays(X.tocsc()), norms, float(self.l1_weight), options)
         bias = np.zeros(Y.shape[1], np.float32)
         trained = [NO_WEIGHTS] * Y.shape[1]
 
@@ -176,9 +164,7 @@ class PDSparse(LinearModel):
                 v = np.zeros(n_features + 1, np.float32)
                 positives = documents.indices[documents.indptr[label] : documents.indptr[label + 1]]
                 seed = self.random_state * Y.shape[1] + label
-                solve_l1_squared_hinge(
-                    csr_arrays(X), csr_arrays(by_feature), norms, positives, l1_weight, options, seed, v
-                )
+                kernels.solve_l1_squared_hinge(problem, positives, seed, v)
                 w = v[:-1] - np.clip(v[:-1], -self.l1_weight, self.l1_weight)
                 large = np.flatnonzero(np.abs(w) >= max(self.threshold, 1e-12)).astype(np.int32)
                 trained[label] = (large, w[large].astype(np.float32))
@@ -219,7 +205,7 @@ class SeparationTraining:
         """Make one step for each document and return the largest step, in units of the gradient."""
         largest, at = 0.0, 0
         while at < len(order):
-            at, step = separation_pass(self.problem, self.active, self.V, order, at, self.n_steps, self.grows)
+            at, step = kernels.separation_pass(self.problem, self.active, self.V, order, at, self.n_steps, self.grows)
             largest = max(largest, float(step))
             if at < len(order):
                 self.V = self.V.grown()
