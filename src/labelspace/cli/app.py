@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from labelspace.cli import compare, data, demo, evaluate, explain, inspect, reproduce, serve, tune, vocab, warmup
 from labelspace.cli.arguments import GroupedCommand
@@ -45,7 +46,7 @@ def show_version(requested: bool) -> None:
 def options(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+        bool, Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Tag documents with the few relevant labels out of thousands to millions, on an ordinary CPU."""

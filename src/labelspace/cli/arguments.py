@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast, get_args
 
 import typer
+from typer import Argument, Option
 from typer.core import TyperCommand, TyperOption
 from typer.main import get_command
 
@@ -18,10 +19,10 @@ from labelspace.options import declared_options
 if TYPE_CHECKING:
     from labelspace.types import LabelSpace
 
-DataPath = Annotated[Path, typer.Argument(metavar="DATA", help="A folder with train.* (and test.*, dev.*), or a file.")]
-ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder saved by `labelspace train`.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
-Ks = Annotated[str, typer.Option("--k", metavar="1,3,5", help="Cutoff ranks of the metrics.")]
+DataPath = Annotated[Path, Argument(metavar="DATA", help="A folder with train.* (and test.*, dev.*), or a file.")]
+ModelPath = Annotated[Path, Argument(metavar="MODEL", help="A folder saved by `labelspace train`.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object on stdout and nothing else.")]
+Ks = Annotated[str, Option("--k", metavar="1,3,5", help="Cutoff ranks of the metrics.")]
 READING_PANEL = "How files are read (what is not given is detected, and reported)"
 OF_DOCUMENTS = ("text", "id", "embeddings", "delimiter", "encoding", "format")
 OF_LABELS = ("labels", "label_separator", "normalize_labels", "inputs", "outputs")
@@ -106,8 +107,8 @@ def _read_options(given: dict[str, Any], quiet: bool) -> ReadOptions:
 
 _DOCUMENTS = OptionGroup(declared_flags(FileOptions, OF_DOCUMENTS, READING_PANEL), _read_options)
 _ALL = OptionGroup(declared_flags(FileOptions, OF_DOCUMENTS + OF_LABELS, READING_PANEL), _read_options)
-Reading = Annotated[ReadOptions, typer.Option(parser=_ALL)]
-DocumentReading = Annotated[ReadOptions, typer.Option(parser=_DOCUMENTS)]  # of documents without labels
+Reading = Annotated[ReadOptions, Option(parser=_ALL)]
+DocumentReading = Annotated[ReadOptions, Option(parser=_DOCUMENTS)]  # of documents without labels
 
 
 def _given_options(given: dict[str, Any], quiet: bool) -> dict[str, Any]:
@@ -117,14 +118,14 @@ def _given_options(given: dict[str, Any], quiet: bool) -> dict[str, Any]:
 class _Protocol(NamedTuple):
     propensity_from: Annotated[
         Literal["train", "test"],
-        typer.Option(help="Labels to estimate propensities from: train, or test as in the GLaS paper."),
+        Option(help="Labels to estimate propensities from: train, or test as in the GLaS paper."),
     ] = "train"
     propensity_preset: Annotated[
-        str, typer.Option(help="Constants A and B of the propensities: default, wikipedia or amazon.")
+        str, Option(help="Constants A and B of the propensities: default, wikipedia or amazon.")
     ] = "default"
     unlabelled: Annotated[
         Literal["skip", "count"],
-        typer.Option(help="Documents without labels: left out of the averages, or counted with a score of 0."),
+        Option(help="Documents without labels: left out of the averages, or counted with a score of 0."),
     ] = "skip"
 
 
@@ -137,12 +138,9 @@ class AnswerOptions(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    k: Annotated[int, typer.Option("--k", min=1, help="Number of labels per document.")] = 5
+    k: Annotated[int, Option(min=1, help="Number of labels per document.")] = 5
     language: Annotated[
-        str | None,
-        typer.Option(
-            "--language", metavar="LANG", help="Show names in this language, such as fi, where the labels have them."
-        ),
+        str | None, Option(metavar="LANG", help="Show names in this language, such as fi, where the labels have them.")
     ] = None
 
 
@@ -157,8 +155,8 @@ _ANSWERING = OptionGroup(
     [_K, *declared_flags(TagOptions, ("min_probability", "precision", *SELECTING)), _LANGUAGE], _answer_options
 )
 _EVALUATION = OptionGroup([*OptionGroup.of(_Protocol).options, *declared_flags(TagOptions, SELECTING)], _given_options)
-Answering = Annotated[AnswerOptions, typer.Option(parser=_ANSWERING)]
-Evaluating = Annotated[dict[str, Any], typer.Option(parser=_EVALUATION)]  # keywords of ``experiment.evaluate``
+Answering = Annotated[AnswerOptions, Option(parser=_ANSWERING)]
+Evaluating = Annotated[dict[str, Any], Option(parser=_EVALUATION)]  # keywords of ``experiment.evaluate``
 
 
 def with_label_files(options: Mapping[str, Any], labels: "LabelSpace") -> Any:  # noqa: ANN401 - a TypedDict

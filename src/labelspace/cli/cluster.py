@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
+from typer import Option
 
 from labelspace.cli.arguments import OptionGroup
 from labelspace.cli.notes import note
@@ -13,14 +13,12 @@ from labelspace.cli.notes import note
 if TYPE_CHECKING:
     from labelspace.cluster import RayExecutor
 
-ADDRESS = typer.Option(
+ADDRESS = Option(
     "--cluster",
     metavar="ADDRESS",
     help="Run on a Ray cluster: local (all CPUs here), auto (the one this machine is part of) or ray://HOST:PORT.",
 )
-TASK_MEMORY = typer.Option(
-    "--task-memory", metavar="4GB", help="Memory that a task of --cluster needs: fewer run at a time."
-)
+TASK_MEMORY = Option("--task-memory", metavar="4GB", help="Memory that a task of --cluster needs: fewer run at a time.")
 
 
 class ClusterOptions(NamedTuple):
@@ -30,7 +28,7 @@ class ClusterOptions(NamedTuple):
     task_memory: Annotated[str | None, TASK_MEMORY] = None
 
 
-Cluster = Annotated[ClusterOptions, typer.Option(parser=OptionGroup.of(ClusterOptions))]
+Cluster = Annotated[ClusterOptions, Option(parser=OptionGroup.of(ClusterOptions))]
 UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from typer import Option
 
 from labelspace.cli.arguments import DataPath, Json, Ks, OptionGroup, Reading, parse_ks, source_name
 from labelspace.cli.cluster import Cluster, cluster_executor
@@ -24,30 +25,26 @@ class _MethodOptions(NamedTuple):
     seed: Seed = 0
 
 
-MethodSettings = Annotated[_MethodOptions, typer.Option(parser=OptionGroup.of(_MethodOptions))]
+MethodSettings = Annotated[_MethodOptions, Option(parser=OptionGroup.of(_MethodOptions))]
 
 
 def compare(
     data: DataPath,
     methods: Annotated[
         str,
-        typer.Option(
-            "--methods",
+        Option(
             metavar="a,b,c|all",
             help="Comma-separated methods; `labelspace methods` lists them. all: those that can run on these data.",
         ),
     ],
     seeds: Annotated[
         str | None,
-        typer.Option(
-            "--seeds",
+        Option(
             metavar="0,1,2",
             help="Train each method once per seed, for means and deviations. Default: once, with --seed.",
         ),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Folder to save to. Default: runs/DATA-compare.")
-    ] = None,
+    out: Annotated[Path | None, Option(metavar="FOLDER", help="Folder to save to. Default: runs/DATA-compare.")] = None,
     k: Ks = "1,3,5",
     *,
     method_options: MethodSettings,

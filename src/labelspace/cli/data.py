@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from labelspace.cli.arguments import DataPath, Json, Reading, as_words
 from labelspace.cli.console import console, print_json, print_line, progress
@@ -35,19 +35,14 @@ def stats(data: DataPath, as_json: Json = False, *, reading: Reading) -> None:
 def check(
     data: DataPath,
     deep: Annotated[
-        bool,
-        typer.Option("--deep", help="Find also labels that are probably wrong or missing; trains two fast models."),
+        bool, Option("--deep", help="Find also labels that are probably wrong or missing; trains two fast models.")
     ] = False,
-    fix: Annotated[
-        Path | None, typer.Option("--fix", metavar="OUT", help="Write a cleaned copy to this new file or folder.")
-    ] = None,
+    fix: Annotated[Path | None, Option(metavar="OUT", help="Write a cleaned copy to this new file or folder.")] = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="CHECK", help="Make, and fix, only this check. Repeatable.")
+        list[str] | None, Option(metavar="CHECK", help="Make, and fix, only this check. Repeatable.")
     ] = None,
-    skip: Annotated[
-        list[str] | None, typer.Option("--skip", metavar="CHECK", help="Leave a check out. Repeatable.")
-    ] = None,
-    examples: Annotated[int, typer.Option("--examples", min=0, help="Examples of each finding.")] = 3,
+    skip: Annotated[list[str] | None, Option(metavar="CHECK", help="Leave a check out. Repeatable.")] = None,
+    examples: Annotated[int, Option(min=0, help="Examples of each finding.")] = 3,
     seed: Seed = 0,
     as_json: Json = False,
     *,
@@ -110,12 +105,10 @@ def chosen_checks(only: list[str], skip: list[str], deep: bool) -> list[str]:
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A data file, or a folder with train.*, dev.*, test.*.")],
-    target: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A data file, whose extension is the format, or a folder.")
-    ],
+    source: Annotated[Path, Argument(metavar="IN", help="A data file, or a folder with train.*, dev.*, test.*.")],
+    target: Annotated[Path, Argument(metavar="OUT", help="A data file, whose extension is the format, or a folder.")],
     to: Annotated[
-        str | None, typer.Option("--to", metavar="FORMAT", help="Format, for folders only: txt, jsonl, csv.gz, ...")
+        str | None, Option(metavar="FORMAT", help="Format, for folders only: txt, jsonl, csv.gz, ...")
     ] = None,
     *,
     reading: Reading,
@@ -146,11 +139,9 @@ def convert(
 
 
 def synthetic(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The data set, such as Amazon-670K.")],
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, for train.txt and test.txt.")],
-    fraction: Annotated[
-        float, typer.Option("--fraction", metavar="F", help="Share of the documents and labels, such as 0.05.")
-    ] = 1.0,
+    name: Annotated[str, Argument(metavar="NAME", help="The data set, such as Amazon-670K.")],
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="A new folder, for train.txt and test.txt.")],
+    fraction: Annotated[float, Option(metavar="F", help="Share of the documents and labels, such as 0.05.")] = 1.0,
     seed: Seed = 0,
 ) -> None:
     """Write synthetic data of the size of a public data set, to measure time and memory with.

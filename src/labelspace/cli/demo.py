@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from labelspace.cli.console import console, print_line, progress
 from labelspace.cli.notes import model_at, note
@@ -21,8 +21,7 @@ EXAMPLE_LINE = '{"text": "...", "labels": ["a", "b"]}'
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="Folder to save to.")] = Path("runs/demo"),
-    seed: Seed = 0,
+    out: Annotated[Path, Option(metavar="MODEL", help="Folder to save to.")] = Path("runs/demo"), seed: Seed = 0
 ) -> None:
     """Train and evaluate on ICD-10-CM diagnosis codes, tag three diagnoses, and explain a tag."""
     from labelspace import experiment, store

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from labelspace.cli.arguments import DataPath, Evaluating, Json, Ks, ModelPath, Reading, parse_ks, with_label_files
 from labelspace.cli.console import console, print_json, print_line
@@ -27,14 +27,13 @@ def evaluate(
     *,
     evaluating: Evaluating,
     curve: Annotated[
-        bool, typer.Option("--curve", help="Show the metrics after each epoch too; train with --set curve=true.")
+        bool, Option("--curve", help="Show the metrics after each epoch too; train with --set curve=true.")
     ] = False,
     ci: Annotated[
-        bool, typer.Option("--ci", help="Add 95 % confidence intervals: 1,000 bootstrap resamples of the documents.")
+        bool, Option("--ci", help="Add 95 % confidence intervals: 1,000 bootstrap resamples of the documents.")
     ] = False,
     html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Write a page with the figures, reliability and precision curves."),
+        Path | None, Option(metavar="FILE", help="Write a page with the figures, reliability and precision curves.")
     ] = None,
     as_json: Json = False,
     reading: Reading,

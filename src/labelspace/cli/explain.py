@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from labelspace.cli.arguments import Json, ModelPath
 from labelspace.cli.console import console, print_json, print_line
@@ -15,14 +15,13 @@ from labelspace.cli.notes import note
 
 def explain(
     model: ModelPath,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="A text, or - for stdin.")],
+    text: Annotated[str, Argument(metavar="TEXT", help="A text, or - for stdin.")],
     label: Annotated[
-        list[str] | None,
-        typer.Option("--label", metavar="NAME", help="The label to explain; repeatable. Default: the best ones."),
+        list[str] | None, Option(metavar="NAME", help="The label to explain; repeatable. Default: the best ones.")
     ] = None,
-    k: Annotated[int, typer.Option("--k", min=1, help="Number of labels to explain.")] = 3,
+    k: Annotated[int, Option(min=1, help="Number of labels to explain.")] = 3,
     page: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page that works offline.")
+        Path | None, Option("--html", metavar="FILE", help="Write an HTML page that works offline.")
     ] = None,
     as_json: Json = False,
 ) -> None:

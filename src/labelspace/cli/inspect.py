@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from labelspace.cli.arguments import Json, ModelPath
 from labelspace.cli.console import console, print_json, print_line
@@ -14,11 +14,10 @@ from labelspace.report.terminal import printable
 def draw_map(
     model: ModelPath,
     table: Annotated[
-        bool, typer.Option("--table", help="Print label, norm and frequency as TSV instead, the smallest norm first.")
+        bool, Option("--table", help="Print label, norm and frequency as TSV instead, the smallest norm first.")
     ] = False,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="File to write. Default: map.html; with --table stdout."),
+        Path | None, Option(metavar="FILE", help="File to write. Default: map.html; with --table stdout.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -53,12 +52,12 @@ def show_tree(
     model: ModelPath,
     form: Annotated[
         Literal["text", "newick", "json"],
-        typer.Option("--format", help="text, newick (for programs that draw trees) or json."),
+        Option("--format", help="text, newick (for programs that draw trees) or json."),
     ] = "text",
-    depth: Annotated[int, typer.Option("--depth", min=0, help="Levels below the root to draw, for text only.")] = 3,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="File to write. Default: stdout.")] = None,
+    depth: Annotated[int, Option(min=0, help="Levels below the root to draw, for text only.")] = 3,
+    out: Annotated[Path | None, Option(metavar="FILE", help="File to write. Default: stdout.")] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary of the trees as one JSON object on stdout.")
+        bool, Option("--json", help="Print the summary of the trees as one JSON object on stdout.")
     ] = False,
 ) -> None:
     """Show the label tree of a model, as text, Newick or JSON."""
@@ -87,21 +86,12 @@ def show_tree(
 
 def show_codes(
     model: ModelPath,
-    tree: Annotated[
-        int | None, typer.Option("--tree", min=1, help="Number of the tree to show, from 1. Default: all.")
-    ] = None,
-    prefix: Annotated[
-        str, typer.Option("--prefix", metavar="3,17", help="Show only codes that start with these digits.")
-    ] = "",
-    limit: Annotated[
-        int, typer.Option("--limit", min=0, help="Maximum number of codes to show per tree; 0 for all.")
-    ] = 50,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write all codes as TSV: tree, code, label.")
-    ] = None,
+    tree: Annotated[int | None, Option(min=1, help="Number of the tree to show, from 1. Default: all.")] = None,
+    prefix: Annotated[str, Option(metavar="3,17", help="Show only codes that start with these digits.")] = "",
+    limit: Annotated[int, Option(min=0, help="Maximum number of codes to show per tree; 0 for all.")] = 50,
+    out: Annotated[Path | None, Option(metavar="FILE", help="Write all codes as TSV: tree, code, label.")] = None,
     as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print the summary, and with --prefix the codes, as one JSON object on stdout."),
+        bool, Option("--json", help="Print the summary, and with --prefix the codes, as one JSON object on stdout.")
     ] = False,
 ) -> None:
     """Show the label codes of a model; similar labels share their first digits.
@@ -134,7 +124,7 @@ def show_codes(
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this method and its parameters.")] = None,
+    name: Annotated[str | None, Argument(metavar="[NAME]", help="Show this method and its parameters.")] = None,
     as_json: Json = False,
 ) -> None:
     """List the methods, recommended ones first, or show one method and its parameters."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+from typer import Option
 
 from labelspace.cli.arguments import OptionGroup
 from labelspace.errors import ParameterError
@@ -13,17 +13,15 @@ from labelspace.errors import ParameterError
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
     from labelspace.experiment import Limits, Recipe
 
-Method = Annotated[
-    str | None, typer.Option("--method", help="The method; `labelspace methods` lists them. Default: blend.")
-]
+Method = Annotated[str | None, Option("--method", help="The method; `labelspace methods` lists them. Default: blend.")]
 Features = Annotated[
     str | None,
-    typer.Option("--features", help="Features of texts: tfidf, hashing or embeddings. Default: chosen by the method."),
+    Option("--features", help="Features of texts: tfidf, hashing or embeddings. Default: chosen by the method."),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
+Seed = Annotated[int, Option("--seed", min=0, help="Random seed.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--set",
         metavar="KEY=VALUE",
         help="Set a parameter of the method, or of the features: features.KEY=VALUE. Repeatable; the last KEY counts.",
@@ -35,40 +33,25 @@ class TrainingOptions(NamedTuple):
     """The options of `train` that say how a model is trained."""
 
     preset: Annotated[
-        str | None,
-        typer.Option("--preset", help="Parameters by name, such as paper: the method as published; --set overrides."),
+        str | None, Option(help="Parameters by name, such as paper: the method as published; --set overrides.")
     ] = None
-    fast: Annotated[
-        bool, typer.Option("--fast", help="Short for --preset fast: a blend at a fraction of the cost.")
-    ] = False
-    best: Annotated[bool, typer.Option("--best", help="Short for --preset best: more members and folds.")] = False
+    fast: Annotated[bool, Option("--fast", help="Short for --preset fast: a blend at a fraction of the cost.")] = False
+    best: Annotated[bool, Option("--best", help="Short for --preset best: more members and folds.")] = False
     budget: Annotated[
         str | None,
-        typer.Option(
-            "--budget",
-            metavar="2m",
-            help="CPU time that training may take, as 90s, 2m or 1h30m; plans the best blend within it.",
+        Option(
+            metavar="2m", help="CPU time that training may take, as 90s, 2m or 1h30m; plans the best blend within it."
         ),
     ] = None
     max_model_mb: Annotated[
-        float | None,
-        typer.Option("--max-model-mb", metavar="MB", help="Megabytes that the model may have on disk; plans for it."),
+        float | None, Option(metavar="MB", help="Megabytes that the model may have on disk; plans for it.")
     ] = None
     max_latency_ms: Annotated[
-        float | None,
-        typer.Option(
-            "--max-latency-ms",
-            metavar="MS",
-            help="Milliseconds that one document may take, in the median; plans for it.",
-        ),
+        float | None, Option(metavar="MS", help="Milliseconds that one document may take, in the median; plans for it.")
     ] = None
     optimize: Annotated[
         str | None,
-        typer.Option(
-            "--optimize",
-            metavar="METRIC",
-            help="Rank labels for this metric, such as PSP@5 for rare labels. Only for blend.",
-        ),
+        Option(metavar="METRIC", help="Rank labels for this metric, such as PSP@5 for rare labels. Only for blend."),
     ] = None
     features: Features = None
     settings: Set = None
@@ -85,7 +68,7 @@ class TrainingOptions(NamedTuple):
         return make_limits(self.budget, self.max_model_mb, self.max_latency_ms)
 
 
-Training = Annotated[TrainingOptions, typer.Option(parser=OptionGroup.of(TrainingOptions))]
+Training = Annotated[TrainingOptions, Option(parser=OptionGroup.of(TrainingOptions))]
 
 
 def make_recipe(

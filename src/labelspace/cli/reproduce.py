@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from typer import Argument, Option
 
 from labelspace.cli.arguments import Json, OptionGroup, Reading, source_name
 from labelspace.cli.cluster import Cluster, cluster_executor
@@ -24,34 +25,28 @@ class RunOptions(NamedTuple):
     """The options of what is run."""
 
     rows: Annotated[
-        str | None,
-        typer.Option("--rows", metavar="PATTERN", help="Rows to run: a part of their label, or with * and ?."),
+        str | None, Option(metavar="PATTERN", help="Rows to run: a part of their label, or with * and ?.")
     ] = None
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of runs of each row, with seeds 0, 1, ...")] = 3
+    seeds: Annotated[int, Option(min=1, help="Number of runs of each row, with seeds 0, 1, ...")] = 3
     name: Annotated[
-        str | None,
-        typer.Option("--name", help="The published data set to compare with. Default: the one named like DATA."),
+        str | None, Option(help="The published data set to compare with. Default: the one named like DATA.")
     ] = None
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="METHOD.KEY=VALUE", help="Set a parameter of the rows of a method. Repeatable."),
+        Option("--set", metavar="METHOD.KEY=VALUE", help="Set a parameter of the rows of a method. Repeatable."),
     ] = None
 
 
-Runs = Annotated[RunOptions, typer.Option(parser=OptionGroup.of(RunOptions))]
+Runs = Annotated[RunOptions, Option(parser=OptionGroup.of(RunOptions))]
 
 
 def reproduce(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="A published table, or list: all of them.")],
+    table: Annotated[str, Argument(metavar="TABLE", help="A published table, or list: all of them.")],
     data: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="DATA", help="A folder with train.* (and test.*, dev.*), or a file.", show_default=False
-        ),
+        Argument(metavar="DATA", help="A folder with train.* (and test.*, dev.*), or a file.", show_default=False),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Folder to save to. Default: runs/DATA-TABLE.")
-    ] = None,
+    out: Annotated[Path | None, Option(metavar="FOLDER", help="Folder to save to. Default: runs/DATA-TABLE.")] = None,
     *,
     running: Runs,
     cluster: Cluster,

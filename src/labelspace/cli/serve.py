@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+from typer import Argument, Option
 
 from labelspace.cli.arguments import OptionGroup
 from labelspace.cli.cluster import ADDRESS
@@ -26,12 +26,10 @@ class ServeClusterOptions(NamedTuple):
 
     address: Annotated[str | None, ADDRESS] = None
     replicas: Annotated[
-        int | None,
-        typer.Option("--replicas", min=1, rich_help_panel=CLUSTER, help="Processes that each hold a whole model."),
+        int | None, Option(min=1, rich_help_panel=CLUSTER, help="Processes that each hold a whole model.")
     ] = None
     shards: Annotated[
-        int | None,
-        typer.Option("--shards", min=1, rich_help_panel=CLUSTER, help="Processes that each hold a part of the labels."),
+        int | None, Option(min=1, rich_help_panel=CLUSTER, help="Processes that each hold a part of the labels.")
     ] = None
 
     def check(self) -> None:
@@ -53,17 +51,12 @@ class StoreOptions(NamedTuple):
 
     data: Annotated[
         Path | None,
-        typer.Option(
-            "--data", metavar="DATA", help="What the model was trained on: for /learn, and figures where it has test.*."
-        ),
+        Option(metavar="DATA", help="What the model was trained on: for /learn, and figures where it has test.*."),
     ] = None
-    inbox: Annotated[
-        Path | None, typer.Option("--inbox", metavar="FILE", help="Documents to review, as for `predict --input`.")
-    ] = None
+    inbox: Annotated[Path | None, Option(metavar="FILE", help="Documents to review, as for `predict --input`.")] = None
     database: Annotated[
         str | None,
-        typer.Option(
-            "--database",
+        Option(
             metavar="URL",
             help="Where feedback is stored: sqlite:///FILE or postgresql://... "
             "Default: MODEL.feedback.db next to the model.",
@@ -75,27 +68,21 @@ class AccessOptions(NamedTuple):
     """The options of who may ask, and for what."""
 
     api_key_file: Annotated[
-        Path | None,
-        typer.Option("--api-key-file", metavar="FILE", help="File of keys, one on a line: 'read KEY' or 'write KEY'."),
+        Path | None, Option(metavar="FILE", help="File of keys, one on a line: 'read KEY' or 'write KEY'.")
     ] = None
-    no_auth: Annotated[bool, typer.Option("--no-auth", help="Let other machines use the server without a key.")] = False
-    read_only: Annotated[bool, typer.Option("--read-only", help="Take no feedback and no other changes.")] = False
+    no_auth: Annotated[bool, Option("--no-auth", help="Let other machines use the server without a key.")] = False
+    read_only: Annotated[bool, Option("--read-only", help="Take no feedback and no other changes.")] = False
     cors_origin: Annotated[
         list[str] | None,
-        typer.Option(
-            "--cors-origin", metavar="ORIGIN", help="Website that may use the API, such as https://a.org. Repeatable."
-        ),
+        Option(metavar="ORIGIN", help="Website that may use the API, such as https://a.org. Repeatable."),
     ] = None
     allowed_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allowed-host", metavar="NAME", help="Further name of this machine that requests may use. Repeatable."
-        ),
+        list[str] | None, Option(metavar="NAME", help="Further name of this machine that requests may use. Repeatable.")
     ] = None
 
 
 def _limit(help: str, min: float = 1) -> Any:  # noqa: ANN401 - of typer
-    return typer.Option(min=min, rich_help_panel="Limits of a request", help=help)
+    return Option(min=min, rich_help_panel="Limits of a request", help=help)
 
 
 class LimitOptions(NamedTuple):
@@ -115,20 +102,20 @@ class LimitOptions(NamedTuple):
 
 def serve(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Folders saved by `labelspace train`, also as NAME=FOLDER.")
+        list[str], Argument(metavar="MODEL...", help="Folders saved by `labelspace train`, also as NAME=FOLDER.")
     ],
-    host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; one that other machines reach needs keys.")
-    ] = ("127.0.0.1"),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that answer; they share a model.")] = 1,
+    host: Annotated[str, Option(help="Address to listen on; one that other machines reach needs keys.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    workers: Annotated[int, Option(min=1, help="Processes that answer; they share a model.")] = 1,
     *,
-    cluster: Annotated[ServeClusterOptions, typer.Option(parser=OptionGroup.of(ServeClusterOptions))],
-    stores: Annotated[StoreOptions, typer.Option(parser=OptionGroup.of(StoreOptions))],
-    access: Annotated[AccessOptions, typer.Option(parser=OptionGroup.of(AccessOptions))],
-    limits: Annotated[LimitOptions, typer.Option(parser=OptionGroup.of(LimitOptions))],
+    cluster: Annotated[ServeClusterOptions, Option(parser=OptionGroup.of(ServeClusterOptions))],
+    stores: Annotated[StoreOptions, Option(parser=OptionGroup.of(StoreOptions))],
+    access: Annotated[AccessOptions, Option(parser=OptionGroup.of(AccessOptions))],
+    limits: Annotated[LimitOptions, Option(parser=OptionGroup.of(LimitOptions))],
     access_log: Annotated[
-        bool, typer.Option("--access-log", help="Log route, status and time of each request; never a text.")
+        bool, Option("--access-log", help="Log route, status and time of each request; never a text.")
     ] = False,
 ) -> None:
     """Serve models over HTTP, with a page to work in: suggestions, reasons, label search, feedback, review, learning.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
+from typer import Option
 
 from labelspace.cli.arguments import DataPath, Json, OptionGroup, Reading, as_words, source_name
 from labelspace.cli.cluster import Cluster, cluster_executor
@@ -19,12 +20,11 @@ class SearchOptions(NamedTuple):
     """The options of what is searched, and for how long."""
 
     method: Method = None
-    trials: Annotated[int, typer.Option("--trials", min=1, help="Trials, with those that are done already.")] = 30
-    metric: Annotated[str, typer.Option("--metric", help="What to maximize on validation documents.")] = "nDCG@5"
+    trials: Annotated[int, Option(min=1, help="Trials, with those that are done already.")] = 30
+    metric: Annotated[str, Option(help="What to maximize on validation documents.")] = "nDCG@5"
     search: Annotated[
         list[str] | None,
-        typer.Option(
-            "--search",
+        Option(
             metavar="KEY=RANGE",
             help="Search this: C=0.1:10:log, loss=bce,softmax, C for its own range, or all: what is searched without "
             "--search. Repeatable. Default: every parameter of the method that changes accuracy.",
@@ -32,12 +32,11 @@ class SearchOptions(NamedTuple):
     ] = None
     settings: Set = None
     budget: Annotated[
-        str | None,
-        typer.Option("--budget", metavar="10m", help="CPU time of all trials, as 90s, 10m or 1h30m; then none begins."),
+        str | None, Option(metavar="10m", help="CPU time of all trials, as 90s, 10m or 1h30m; then none begins.")
     ] = None
 
 
-Search = Annotated[SearchOptions, typer.Option(parser=OptionGroup.of(SearchOptions))]
+Search = Annotated[SearchOptions, Option(parser=OptionGroup.of(SearchOptions))]
 
 
 def tune(
@@ -45,14 +44,13 @@ def tune(
     *,
     searching: Search,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Folder to save to. Default: runs/DATA-METHOD-tune.")
+        Path | None, Option(metavar="FOLDER", help="Folder to save to. Default: runs/DATA-METHOD-tune.")
     ] = None,
     features: Features = None,
     seed: Seed = 0,
     parallel: Annotated[
         int | None,
-        typer.Option(
-            "--parallel",
+        Option(
             min=1,
             help="Trials that are drawn at a time, before any of them is known. Default: 1, with --cluster 8.",
             show_default=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from labelspace.cli.arguments import Json
 from labelspace.cli.console import print_json, print_line
@@ -20,34 +20,23 @@ KINDS = ("new", "renamed", "changed", "gone", "returned")
 def import_file(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE", help="SKOS as .ttl, .rdf, .jsonld or .nt; a table as .csv or .tsv; a list as .txt."
-        ),
+        Argument(metavar="FILE", help="SKOS as .ttl, .rdf, .jsonld or .nt; a table as .csv or .tsv; a list as .txt."),
     ],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Folder of the labels. Default: next to FILE, with its name."),
+        Path | None, Option(metavar="FOLDER", help="Folder of the labels. Default: next to FILE, with its name.")
     ] = None,
     language: Annotated[
-        str | None,
-        typer.Option(
-            "--language", metavar="en", help="Language of the names. Default: the folder's, else the main one."
-        ),
+        str | None, Option(metavar="en", help="Language of the names. Default: the folder's, else the main one.")
     ] = None,
     format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", help="turtle, rdfxml, jsonld, ntriples, csv, tsv or list. Default: by the file's ending."
-        ),
+        str | None, Option(help="turtle, rdfxml, jsonld, ntriples, csv, tsv or list. Default: by the file's ending.")
     ] = None,
     encoding: Annotated[
-        str | None, typer.Option("--encoding", help="Text encoding of tables, lists and N-Triples. Default: utf-8.")
+        str | None, Option(help="Text encoding of tables, lists and N-Triples. Default: utf-8.")
     ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="Mark between the cells of a CSV file. Default: detected.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
-    examples: Annotated[int, typer.Option("--examples", min=0, help="Examples of each change.")] = 3,
+    delimiter: Annotated[str | None, Option(help="Mark between the cells of a CSV file. Default: detected.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+    examples: Annotated[int, Option(min=0, help="Examples of each change.")] = 3,
     as_json: Json = False,
 ) -> None:
     """Import a vocabulary as labels.jsonl and hierarchy.tsv, which training data next to them use.

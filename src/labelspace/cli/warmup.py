@@ -3,7 +3,7 @@
 import time
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from labelspace.cli.arguments import Json
 from labelspace.cli.console import print_json, print_line, progress
@@ -14,9 +14,7 @@ USUAL = ("blend", "label_tree", "pdsparse", "glas", "sleec")
 def warmup(
     methods: Annotated[
         list[str] | None,
-        typer.Option(
-            "--method", metavar="NAME", help=f"A method to compile for. Repeatable. Default: {', '.join(USUAL)}."
-        ),
+        Option("--method", metavar="NAME", help=f"A method to compile for. Repeatable. Default: {', '.join(USUAL)}."),
     ] = None,
     as_json: Json = False,
 ) -> None:

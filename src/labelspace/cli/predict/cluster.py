@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+from typer import Option
 
 from labelspace.cli.cluster import ADDRESS, TASK_MEMORY, cluster_executor
 from labelspace.cli.console import print_json, print_line, progress
@@ -31,14 +31,13 @@ class PredictClusterOptions(NamedTuple):
     task_memory: Annotated[str | None, TASK_MEMORY] = None
     out_format: Annotated[
         str | None,
-        typer.Option(
-            "--out-format",
+        Option(
             metavar="ENDING",
             help="Ending of the files to write on a cluster, such as csv or jsonl.gz. Default: the input's.",
         ),
     ] = None
     force: Annotated[
-        bool, typer.Option("--force", help="With --cluster: start anew, and replace the predictions in --out.")
+        bool, Option("--force", help="With --cluster: start anew, and replace the predictions in --out.")
     ] = False
 
     def check_unused(self) -> None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from labelspace.cli.arguments import Answering, DocumentReading, Json, ModelPath, OptionGroup, with_label_files
 from labelspace.cli.console import console, print_json
@@ -24,10 +24,10 @@ if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help st
 
 def predict(
     model: ModelPath,
-    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to tag.")] = None,
+    texts: Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="Texts to tag.")] = None,
     file: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--input",
             metavar="FILE",
             help="A file to tag: JSON lines, CSV, Parquet or one text per line; - for stdin. With --cluster also a "
@@ -36,8 +36,7 @@ def predict(
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--out",
+        Option(
             metavar="FILE",
             help="Write the predictions of --input there; the format by its ending: .jsonl, .csv, .tsv, .parquet, "
             ".npz or .txt (scores), .annif.jsonl. All but .parquet and .npz also with .gz or .zst. With --cluster: a "
@@ -46,7 +45,7 @@ def predict(
     ] = None,
     *,
     answering: Answering,
-    cluster: Annotated[PredictClusterOptions, typer.Option(parser=OptionGroup.of(PredictClusterOptions))],
+    cluster: Annotated[PredictClusterOptions, Option(parser=OptionGroup.of(PredictClusterOptions))],
     as_json: Json = False,
     reading: DocumentReading,
 ) -> None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+from typer import Option
 
 from labelspace.cli.arguments import OptionGroup
 from labelspace.cli.notes import note
@@ -21,21 +21,17 @@ class KeptOptions(NamedTuple):
 
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FOLDER",
             help="Save checkpoints here; an interrupted training resumes when run again. Not for all methods.",
         ),
     ] = None
     keep_texts: Annotated[
-        bool,
-        typer.Option(
-            "--keep-texts", help="Keep the training texts with the model, for `explain` to show similar ones."
-        ),
+        bool, Option("--keep-texts", help="Keep the training texts with the model, for `explain` to show similar ones.")
     ] = False
     cache: Annotated[
         Path | None,
-        typer.Option(
-            "--cache",
+        Option(
             metavar="DIR",
             help="Train on data larger than memory: documents and large arrays are in files of this folder. "
             "It keeps the documents for the next training. Not for all methods.",
@@ -43,15 +39,11 @@ class KeptOptions(NamedTuple):
     ] = None
     max_memory: Annotated[
         str | None,
-        typer.Option(
-            "--max-memory",
-            metavar="4GB",
-            help="Memory that a training with --cache may use. Default: half of the machine's.",
-        ),
+        Option(metavar="4GB", help="Memory that a training with --cache may use. Default: half of the machine's."),
     ] = None
 
 
-Kept = Annotated[KeptOptions, typer.Option(parser=OptionGroup.of(KeptOptions))]
+Kept = Annotated[KeptOptions, Option(parser=OptionGroup.of(KeptOptions))]
 MB = 10**6
 SHOWN = 16 * MB  # of a file whose reading is shown
 READING = "reading (MB)"

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from labelspace.cli.arguments import DataPath, Json, Reading, source_name
 from labelspace.cli.cluster import Cluster, cluster_executor
@@ -29,14 +29,12 @@ if TYPE_CHECKING:
 def train(
     data: DataPath,
     method: Method = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="MODEL", help="Folder to save to. Default: runs/DATA-METHOD.")
-    ] = None,
+    out: Annotated[Path | None, Option(metavar="MODEL", help="Folder to save to. Default: runs/DATA-METHOD.")] = None,
     *,
     training: Training,
     kept: Kept,
     cluster: Cluster,
-    force: Annotated[bool, typer.Option("--force", help="Replace --out even if it holds other files.")] = False,
+    force: Annotated[bool, Option("--force", help="Replace --out even if it holds other files.")] = False,
     as_json: Json = False,
     reading: Reading,
 ) -> None:
