@@ -14,7 +14,7 @@ NEED = {
         *(f"models/secseq/{name}_search" for name in ("prefix", "sequence")),
         *(f"models/text2text/{name}" for name in ("constrained_decoding", "label_scores", "prompt", "t5", "training")),
     ],
-    "optuna": ["experiment/tuning/tune", "experiment/tuning/study", "experiment/tuning/trials"],
+    "optuna": ["experiment/tuning/tune", "experiment/tuning/study"],
     "rdflib": ["data/vocabularies/rdf"],
     "sklearn": [
         f"sklearn/{name}" for name in ("__init__", "classifier", "label_scores", "parameters", "scorers", "targets")

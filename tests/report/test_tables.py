@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from rich.console import Console
 
-from labelspace.report.comparison.terminal import compare_table
+from labelspace.report.comparison.view import compare_table
 from labelspace.report.tables import dataset_stats, figures_report, stats_table, tags_table
 from labelspace.types import Concept, Dataset, LabelSpace
 

@@ -193,7 +193,7 @@ def test_a_dense_matrix_of_ones_own_is_a_view(data, tmp_path):
 
 
 def test_a_stream_of_any_length_is_tagged_in_order(data, monkeypatch):
-    monkeypatch.setattr("labelspace.tagger.streams.MAX_DOCUMENTS", 7)
+    monkeypatch.setattr("labelspace.tagger.inputs.MAX_DOCUMENTS", 7)
     train, test = data
     tagger = Tagger("neighbors").fit_dataset(Dataset(train.Y, train.labels, texts=train.texts))
     records = (Record(str(i), text) for i, text in enumerate(test.texts))
@@ -209,7 +209,7 @@ def test_a_stream_of_any_length_is_tagged_in_order(data, monkeypatch):
 
 @pytest.mark.parametrize(("k", "read"), [(5, 4), (10**9, 1)])
 def test_a_stream_with_many_tags_is_tagged_in_smaller_batches(data, monkeypatch, k, read):
-    monkeypatch.setattr("labelspace.tagger.streams.MAX_TAGS", 20)
+    monkeypatch.setattr("labelspace.tagger.inputs.MAX_TAGS", 20)
     train, test = data
     tagger = Tagger("popular").fit_dataset(Dataset(train.Y, train.labels, texts=train.texts))
     records = (Record(str(i), text) for i, text in enumerate(test.texts))

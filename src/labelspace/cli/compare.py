@@ -63,7 +63,7 @@ def compare(
     from labelspace.data.files import writing_text
     from labelspace.data.source import open_source
     from labelspace.report.comparison.page import comparison_page
-    from labelspace.report.comparison.terminal import compare_table
+    from labelspace.report.comparison.view import compare_table
 
     names = parse_methods(methods)
     several = None if seeds is None else parse_seeds(seeds)

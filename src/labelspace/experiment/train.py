@@ -1,21 +1,61 @@
-"""Train a tagger on the training documents of a source, by a recipe; the test documents are never read."""
+"""Train a tagger on the training documents of a source, by a recipe; the test documents are never read.
+
+Also the split of an experiment: its training documents, and its test documents if there is no test file.
+"""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from labelspace.data.source import Source
-from labelspace.errors import ParameterError
+from labelspace.data.splits import hold_out
+from labelspace.data.table import describe_labels
+from labelspace.errors import DataError, ParameterError
 from labelspace.experiment.plan import Limits, Plan, Planner
-from labelspace.experiment.splits import labeled
 from labelspace.experiment.timing import cpu_clock
 from labelspace.models.capabilities import Checkpoints, TrainsFromCache, TrainsInTasks, require
 from labelspace.models.fit_context import Budget, Executor
 from labelspace.models.registry import DEFAULT, create, method
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, Progress
+
+TEST_SHARE = 0.2  # of a data set without a test file; a larger share tests better and trains worse
+
+
+def labeled(source: Source, inspect: Callable[[Dataset], None] | None = None) -> Dataset:
+    """Read the training documents, and raise DataError if none has a label; ``inspect`` is called with them."""
+    documents = source.train()
+    if documents.Y.nnz == 0:
+        raise DataError(
+            f"training needs labels, but no document of {source.train_path} has any; name the column of the labels: "
+            "--labels tags, or the columns of a table: --inputs title --outputs brand"
+        )
+    if inspect is not None:
+        inspect(documents)
+    return documents
+
+
+def training_documents(source: Source, seed: int) -> tuple[Dataset, Dataset | None]:
+    """Read the training documents, and hold out test documents if there is no test file; a test file is not read."""
+    documents = labeled(source)
+    return (documents, None) if source.has_test else hold_out_test(documents, seed)
+
+
+def hold_out_test(documents: Dataset, seed: int) -> tuple[Dataset, Dataset]:
+    """Split the documents of a data set without a test file into training and test documents."""
+    train_set, test_set = hold_out(documents, TEST_SHARE, seed)
+    if train_set.columns is not None:  # the hierarchy of levels must not come from rows that are held out
+        space = describe_labels(train_set.labels, train_set.Y, train_set.columns)
+        train_set, test_set = replace(train_set, labels=space), replace(test_set, labels=space)
+    return train_set, test_set
+
+
+def tested_on(source: Source) -> str:
+    """Return the origin of the test documents, in words."""
+    return "the test file" if source.has_test else f"a seeded {TEST_SHARE:.0%} of the documents"
+
 
 Settings = Mapping[str, Any]
 PLANNED = ("members", "n_folds", "effort")  # parameters of blend that limits choose
@@ -57,6 +97,18 @@ class Recipe:
             raise ParameterError(
                 "a cache is for the memory of one machine, but the training is on a cluster; leave out one"
             )
+
+
+def seeds_of(recipe: Recipe, seeds: Sequence[int] | None) -> tuple[int | None, ...]:
+    """Return the seeds of a recipe's runs: its own if none are given, and only one if the seed changes nothing.
+
+    >>> seeds_of(Recipe("random"), [0, 1]), seeds_of(Recipe("popular"), [0, 1])
+    ((0, 1), (0,))
+    """
+    if seeds is None:
+        return (recipe.seed,)
+    drawn = "random_state" in method(recipe.method).params and "random_state" not in recipe.params
+    return tuple(seeds) if drawn else tuple(seeds[:1])
 
 
 def train(

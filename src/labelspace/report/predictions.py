@@ -33,7 +33,7 @@ def predictions(
     ``source`` names where the documents come from in messages.
     """
     from labelspace.data.answer_files import Prediction
-    from labelspace.tagger.streams import document_answers
+    from labelspace.tagger.inputs import document_answers
 
     tagger, _, options, display = request
     for record, answer in document_answers(tagger, records, request.k, source, options):

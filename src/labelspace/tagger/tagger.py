@@ -32,8 +32,7 @@ from labelspace.models.registry import DEFAULT, create
 from labelspace.options import check_names
 from labelspace.tagger import saving
 from labelspace.tagger.answers import Answer, Answers, LabelChoice, Selections, Tags
-from labelspace.tagger.inputs import InputReader, Validation
-from labelspace.tagger.streams import document_answers, stream
+from labelspace.tagger.inputs import InputReader, Validation, document_answers, stream
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
 

@@ -9,7 +9,7 @@ import pytest
 from labelspace.data.source import open_source
 from labelspace.experiment import Recipe, compare
 from labelspace.experiment.comparison import process
-from labelspace.experiment.comparison.job import Job, JobResult
+from labelspace.experiment.comparison.run import Job, JobResult
 from labelspace.types import no_progress
 
 SAY = "import pickle, sys, time\ndef say(*message): pickle.dump(message, sys.stdout.buffer); sys.stdout.flush()\n"

@@ -2,8 +2,7 @@ import pytest
 
 from labelspace.errors import ParameterError
 from labelspace.experiment import Recipe
-from labelspace.experiment.tuning.declared import LEFT_OUT, declared_range
-from labelspace.experiment.tuning.ranges import Choices, Range, parse_range
+from labelspace.experiment.tuning.ranges import LEFT_OUT, Choices, Range, declared_range, parse_range
 from labelspace.experiment.tuning.space import search_space
 from labelspace.models.registry import METHODS, method
 

@@ -5,9 +5,8 @@ import pytest
 from labelspace import store
 from labelspace.errors import DataError, ParameterError
 from labelspace.experiment import Recipe
-from labelspace.experiment.tuning.draws import FIRST_CHANGES, FIRST_TRIALS
 from labelspace.experiment.tuning.space import search_space
-from labelspace.experiment.tuning.study import JOURNAL, Outcome, Study
+from labelspace.experiment.tuning.study import FIRST_CHANGES, FIRST_TRIALS, JOURNAL, Outcome, Study
 
 pytest.importorskip("optuna", reason="needs optuna, which the extra tune installs")
 SETTINGS = {"method": "label_tree", "documents": "ab", "searched": {"C": "1:2"}, "metric": "P@1"}

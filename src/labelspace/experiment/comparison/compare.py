@@ -10,60 +10,57 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from labelspace import store
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import Source
 from labelspace.errors import MissingExtraError, ParameterError
 from labelspace.experiment.comparison import process, tasks
-from labelspace.experiment.comparison.job import Job, JobResult, RunJob, model_folders, seeds_of
-from labelspace.experiment.comparison.results import tested, write_results
-from labelspace.experiment.comparison.run import RUNS, run
+from labelspace.experiment.comparison.results import tested
+from labelspace.experiment.comparison.run import RUNS, Job, JobResult, RunJob, model_folders, run
 from labelspace.experiment.evaluate import check_ks
-from labelspace.experiment.splits import tested_on, training_documents
-from labelspace.experiment.train import Recipe
+from labelspace.experiment.results import write_results
+from labelspace.experiment.train import Recipe, seeds_of, tested_on, training_documents
 from labelspace.models.fit_context import Executor
-from labelspace.options import check_names
 from labelspace.types import Dataset, OverallProgress, Progress, no_progress
 from labelspace.version import __version__
 
 
-class CompareOptions(TypedDict, total=False):
-    """Options of ``compare``."""
-
-    ks: Sequence[int]
-    """The ranks to measure at, by default 1, 3 and 5."""
-    seed: int
-    """The seed of the split into training and test documents, if there is no test file."""
-    seeds: Sequence[int] | None
-    """Train each method once per seed, or once if it draws nothing at random; figures are means, with standard
-    deviations as ``NAME_std``."""
-    only_runnable: bool
-    """Leave out methods that need a package that is not installed, or texts if there are none; ``left_out`` of the
-    results has the reasons."""
-    isolated: bool
-    """False runs all methods in this process, for methods that this program registers; peak memory is not measured."""
-    executor: Executor | None
-    """A cluster that runs the methods at the same time, each on a machine of its own."""
-    progress: Progress | None
-    """Called with the steps of all runs."""
-
-
 def compare(
-    source: Source, recipes: Sequence[Recipe], out: str | Path, **options: Unpack[CompareOptions]
+    source: Source,
+    recipes: Sequence[Recipe],
+    out: str | Path,
+    *,
+    ks: Sequence[int] = (1, 3, 5),
+    seed: int = 0,
+    seeds: Sequence[int] | None = None,
+    only_runnable: bool = False,
+    isolated: bool = True,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Run several methods under one protocol; write ``results.json``, ``results.csv`` and the models to a folder.
 
     Unknown methods and parameters raise an error before any data are read. A method that fails on the data is reported
     in its row, and the others continue. ``paired_test`` of the results names the best method by each metric, and the
-    methods that are significantly worse on these documents (``metrics.bootstrap``). The options are those of
-    ``CompareOptions``.
+    methods that are significantly worse on these documents (``metrics.bootstrap``).
+
+    Args:
+        source: The data.
+        recipes: The methods with their settings.
+        out: The folder to write to.
+        ks: The ranks to measure at.
+        seed: The seed of the split into training and test documents, if there is no test file.
+        seeds: Train each method once per seed, or once if it draws nothing at random; figures are means, with standard
+            deviations as ``NAME_std``.
+        only_runnable: Leave out methods that need a package that is not installed, or texts if there are none;
+            ``left_out`` of the results has the reasons.
+        isolated: False runs all methods in this process, for methods that this program registers; peak memory is not
+            measured.
+        executor: A cluster that runs the methods at the same time, each on a machine of its own.
+        progress: Called with the steps of all runs.
     """
-    check_names(options, CompareOptions)
-    ks, seed, seeds = options.get("ks", (1, 3, 5)), options.get("seed", 0), options.get("seeds")
-    only_runnable, executor = options.get("only_runnable", False), options.get("executor")
-    progress = options.get("progress") or no_progress
     out = Path(out)
     left_out: dict[str, str] = {}
     if only_runnable:
@@ -71,27 +68,38 @@ def compare(
     check_comparison(recipes, out, seeds)
     out.mkdir(parents=True, exist_ok=True)  # before the work, not after it
     quiet = replace(source, options=replace(source.options, say=ReadOptions().say))  # detected formats are told once
-    sizes, recipes, unreadable = _examined(source, recipes, ks, seed, only_runnable)
+    train_set, test_set = training_documents(source, seed)
+    n_train, n_labels = len(train_set), len(train_set.labels)
+    n_test = None if test_set is None else len(test_set)
+    check_ks(ks, n_labels)
+    if only_runnable:
+        recipes, unreadable = readable(recipes, train_set)
+        left_out |= unreadable
+    del train_set, test_set  # not in memory next to those of the runs
     jobs = [Job(recipe, seeds_of(recipe, seeds), quiet, out, ks, seed) for recipe in recipes]
-    run_job = process.run_isolated if options.get("isolated", True) else run
+    run_job = process.run_isolated if isolated else run
     if executor is None:
-        found = _run_all(jobs, run_job, progress)
+        found = _run_all(jobs, run_job, progress or no_progress)
     else:
-        found = tasks.run_all(executor, jobs, run_job, progress)
-    results = {
+        found = tasks.run_all(executor, jobs, run_job, progress or no_progress)
+    if n_test is None:
+        n_test = next((result.n_test for result in found if result.n_test is not None), None)
+    if n_test is None:  # all methods failed; a damaged test file, if that is the cause, raises its error here
+        n_test = len(source.test() or ())
+    results: dict[str, Any] = {
         "data": source.path.name,
-        "n_train": sizes.n_train,
-        "n_test": _n_test(found, sizes, source),
-        "n_labels": sizes.n_labels,
+        "n_train": n_train,
+        "n_test": n_test,
+        "n_labels": n_labels,
         "test": tested_on(source),
         "seed": seed,
         "seeds": None if seeds is None else list(seeds),
         "labelspace": __version__,
-        "left_out": {**left_out, **unreadable},
+        "left_out": left_out,
         "rows": [result.row for result in found],
         "paired_test": tested({r.row["method"]: r.per_document for r in found if "error" not in r.row}, seed),
     }
-    write_results(results, out)
+    write_results(results, results["rows"], out)
     return results
 
 
@@ -103,26 +111,6 @@ def check_comparison(recipes: Sequence[Recipe], out: Path, seeds: Sequence[int] 
         recipe.check()
         for folder in model_folders(recipe, seeds_of(recipe, seeds), out):
             store.check_writable(folder)
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The sizes of a comparison; ``n_test`` is None if there is a test file, which is not read yet."""
-
-    n_train: int
-    n_test: int | None
-    n_labels: int
-
-
-def _examined(
-    source: Source, recipes: Sequence[Recipe], ks: Sequence[int], seed: int, only_runnable: bool
-) -> tuple[Sizes, Sequence[Recipe], dict[str, str]]:
-    """Read the training documents once; return their sizes, the recipes that can read them, and the others' reasons."""
-    train_set, test_set = training_documents(source, seed)
-    check_ks(ks, len(train_set.labels))
-    sizes = Sizes(len(train_set), None if test_set is None else len(test_set), len(train_set.labels))
-    kept, left_out = readable(recipes, train_set) if only_runnable else (recipes, {})
-    return sizes, kept, left_out
 
 
 def _run_all(jobs: Sequence[Job], run_job: RunJob, progress: Progress) -> list[JobResult]:
@@ -157,14 +145,6 @@ class JobProgress:
             self.progress(RUNS, runs, self.total)
 
 
-def _n_test(found: Sequence[JobResult], sizes: Sizes, source: Source) -> int:
-    known = [result.n_test for result in found if result.n_test is not None]
-    if sizes.n_test is not None or known:
-        return known[0] if sizes.n_test is None else sizes.n_test
-    test_set = source.test()  # all methods failed; a damaged test file, if that is the cause, raises its error here
-    return 0 if test_set is None else len(test_set)
-
-
 def installed(recipes: Sequence[Recipe]) -> tuple[list[Recipe], dict[str, str]]:
     """Return the recipes whose packages are installed, and the reason for each method that is left out.
 
@@ -183,11 +163,8 @@ def installed(recipes: Sequence[Recipe]) -> tuple[list[Recipe], dict[str, str]]:
 
 def readable(recipes: Sequence[Recipe], documents: Dataset) -> tuple[list[Recipe], dict[str, str]]:
     """Return the recipes whose methods can read the documents, and the reason for each method that is left out."""
+    if documents.texts is not None:
+        return list(recipes), {}
+    kept = [recipe for recipe in recipes if any(view.is_matrix for view in recipe.tagger().views(documents))]
     reason = "it reads texts, but the data hold ready-made features"
-    left_out = {recipe.method: reason for recipe in recipes if not _reads(recipe, documents)}
-    return [recipe for recipe in recipes if recipe.method not in left_out], left_out
-
-
-def _reads(recipe: Recipe, documents: Dataset) -> bool:
-    """Return whether a method can read the documents: texts, or ready-made features if one of its views is a matrix."""
-    return documents.texts is not None or any(view.is_matrix for view in recipe.tagger().views(documents))
+    return kept, {recipe.method: reason for recipe in recipes if recipe not in kept}

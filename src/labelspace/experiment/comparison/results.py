@@ -1,22 +1,18 @@
 """The results of a comparison: means over seeds, the paired test of the differences, and the files."""
 
-import csv
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
 
 from labelspace import metrics
-from labelspace.data.files import writing_text
-from labelspace.experiment.comparison.job import PerDocument
 from labelspace.experiment.evaluate import percent
 from labelspace.metrics import bootstrap
 
 DIGITS = 4  # after the decimal point, as in ``evaluate``
 STD = "_std"
+PerDocument = Mapping[str, metrics.DocumentValues]
 
 
 def over_seeds(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -63,14 +59,12 @@ def pooled_bins(runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, A
     >>> pooled_bins([[one, {"n": 0}], [other, {"n": 0}]])
     [{'n': 4, 'probability': 93.0, 'accuracy': 85.0}, {'n': 0}]
     """
-    pooled = []
+    pooled: list[dict[str, Any]] = []
     for bins in zip(*runs, strict=True):
         n = sum(row["n"] for row in bins)
-        weighted = {
-            key: round(sum(row["n"] * row[key] for row in bins if row["n"]) / n, DIGITS)
-            for key in ("probability", "accuracy") if n
-        }  # fmt: skip
-        pooled.append({"n": n, **weighted})
+        pooled.append({"n": n})
+        for key in ("probability", "accuracy") if n else ():
+            pooled[-1][key] = round(sum(row["n"] * row[key] for row in bins if row["n"]) / n, DIGITS)
     return pooled
 
 
@@ -99,15 +93,3 @@ def tested(per_document: Mapping[str, PerDocument], seed: int) -> dict[str, Any]
             other["interval"] = [percent(bound) for bound in other["interval"]]
             other |= {key: round(other[key], 6) for key in ("p", "p_holm")}
     return {"n_resamples": bootstrap.N_PAIRED_RESAMPLES, "significance": bootstrap.SIGNIFICANT, "metrics": tests}
-
-
-def write_results(results: Mapping[str, Any], out: Path) -> None:
-    """Write ``results.json`` in full, and ``results.csv`` with a line for each method."""
-    items = ((key, value) for row in results["rows"] for key, value in row.items())
-    columns = list(dict.fromkeys(key for key, value in items if not isinstance(value, (dict, list))))
-    with writing_text(out / "results.json") as file:
-        file.write(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
-    with writing_text(out / "results.csv") as file:
-        writer = csv.DictWriter(file, columns, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(results["rows"])

@@ -1,4 +1,4 @@
-"""Run a job in this process.
+"""The job of one method in a comparison, and its run in this process.
 
 1. Read the training documents. Train a few others first, to compile and load what is timed later.
 2. Make the features, which all seeds share; their time is reported separately. Fit and save a model per seed, each
@@ -7,23 +7,80 @@
 4. Compute means and standard deviations over the seeds.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from labelspace import metrics
+from labelspace.data.source import Source
 from labelspace.errors import LabelspaceError
-from labelspace.experiment.comparison.job import Job, JobResult, described
-from labelspace.experiment.comparison.results import mean_values, over_seeds
+from labelspace.experiment.comparison.results import PerDocument, mean_values, over_seeds
 from labelspace.experiment.evaluate import Evaluation, evaluate_documents, megabytes, percent
-from labelspace.experiment.splits import training_documents
 from labelspace.experiment.timing import timed
-from labelspace.experiment.train import Recipe
+from labelspace.experiment.train import Recipe, training_documents
 from labelspace.experiment.warmup import compile_kernels, few_documents, few_rows
 from labelspace.features.views import FeatureCache
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, Progress
+
+
+@dataclass(frozen=True)
+class Job:
+    """The runs of one method, on the documents of a source."""
+
+    recipe: Recipe
+    seeds: tuple[int | None, ...]  # None leaves random draws to the parameters of the method
+    source: Source
+    out: Path
+    ks: Sequence[int]
+    split_seed: int  # of the test documents, if there is no test file
+
+    @property
+    def recipes(self) -> list[Recipe]:
+        """The recipe with each seed."""
+        return [replace(self.recipe, seed=seed) for seed in self.seeds]
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folder of the model of each seed."""
+        return model_folders(self.recipe, self.seeds, self.out)
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """The row of a method, and the contribution of each test document to its metrics: means over the seeds."""
+
+    row: dict[str, Any]
+    per_document: PerDocument
+    n_test: int | None = None  # None if the method failed
+
+    @staticmethod
+    def failed(job: Job, error: str) -> JobResult:
+        """Return the result of a method that failed."""
+        return JobResult({**described(job.recipe), "error": error}, {})
+
+
+RunJob = Callable[[Job, Progress], JobResult]
+
+
+def described(recipe: Recipe) -> dict[str, Any]:
+    """Return the first columns of a row."""
+    return {"method": recipe.method, "params": dict(recipe.params)}
+
+
+def model_folders(recipe: Recipe, seeds: Sequence[int | None], out: Path) -> list[Path]:
+    """Return the folder of the model of each seed.
+
+    >>> [folder.name for folder in model_folders(Recipe("random"), (0, 1), Path("out"))]
+    ['random-seed0', 'random-seed1']
+    """
+    names = [f"{recipe.method}-seed{seed}" for seed in seeds] if len(seeds) > 1 else [recipe.method]
+    return [out / "models" / name for name in names]
+
 
 RUNS = "runs"  # the step that counts the trainings
 NOT_KEPT = ("precision_coverage",)  # a long curve, which no page of a comparison shows
@@ -56,7 +113,8 @@ def compiles(recipe: Recipe, documents: Dataset) -> bool:
 def _run(job: Job, train_set: Dataset, test_set: Dataset | None, progress: Progress) -> JobResult:
     cache, runs = FeatureCache(), []
     with timed() as making:
-        _make_features(job.recipe.tagger(), train_set, cache, progress)
+        for view in [] if train_set.X is not None else job.recipe.tagger().views(train_set):
+            cache.get(view.create(), train_set.texts or [], progress)
     for number, (recipe, folder) in enumerate(zip(job.recipes, job.folders, strict=True)):
         progress(RUNS, number, len(job.seeds))
         runs.append(_fit(job, recipe, folder, train_set, cache, progress))
@@ -67,11 +125,6 @@ def _run(job: Job, train_set: Dataset, test_set: Dataset | None, progress: Progr
     assert test_set is not None  # the source has a test file
     evaluated = [evaluate_documents(Tagger.load(folder), test_set, job.ks) for folder in job.folders]
     return _result(job, runs, evaluated, len(test_set), round(making.wall, 3))
-
-
-def _make_features(tagger: Tagger, train_set: Dataset, cache: FeatureCache, progress: Progress) -> None:
-    for view in [] if train_set.X is not None else tagger.views(train_set):
-        cache.get(view.create(), train_set.texts or [], progress)
 
 
 def _fit(

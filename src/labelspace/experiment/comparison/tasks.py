@@ -20,9 +20,8 @@ import numpy.typing as npt
 
 from labelspace import store
 from labelspace.data.source import Source
-from labelspace.experiment.comparison.job import Job, JobResult, RunJob
-from labelspace.experiment.comparison.run import RUNS
-from labelspace.experiment.splits import training_documents
+from labelspace.experiment.comparison.run import RUNS, Job, JobResult, RunJob
+from labelspace.experiment.train import training_documents
 from labelspace.models.fit_context import Executor
 from labelspace.store.atomic import replacing_folder
 from labelspace.types import Dataset, LabelSpace, Progress, no_progress

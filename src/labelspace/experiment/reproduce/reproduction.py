@@ -10,8 +10,7 @@
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -20,21 +19,19 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from labelspace import store
 from labelspace.data.dataset_file import files_of
 from labelspace.data.files import reading
 from labelspace.data.source import Source
 from labelspace.errors import LabelspaceError, ParameterError
 from labelspace.experiment.reproduce.published import Column, PublishedTable, Row, propensity_preset
 from labelspace.experiment.reproduce.runs import DIGITS, Documents, Runner, run_all
-from labelspace.experiment.splits import tested_on
-from labelspace.experiment.train import Recipe
+from labelspace.experiment.results import RESULTS, only_writer, write_json
+from labelspace.experiment.train import Recipe, seeds_of, tested_on
 from labelspace.models.fit_context import Executor
 from labelspace.models.registry import METHODS, method
 from labelspace.types import Progress, no_progress
 from labelspace.version import __version__
 
-RESULTS = "results.json"
 NOT_HERE = "not here yet"
 
 
@@ -142,8 +139,7 @@ class Reproduction:
         """Return the runs of a row: one per seed, or one if the seed changes nothing."""
         if row.recipe is None:
             return []
-        drawn = "random_state" in method(row.recipe.method).params and "random_state" not in row.recipe.params
-        recipes = [replace(row.recipe, seed=seed) for seed in range(self.seeds if drawn else 1)]
+        recipes = [replace(row.recipe, seed=seed) for seed in seeds_of(row.recipe, range(self.seeds))]
         return [Run(recipe, self._key(recipe)) for recipe in recipes]
 
     def _key(self, recipe: Recipe) -> str:
@@ -171,29 +167,17 @@ class Reproduction:
         wanted = {run.key: run.recipe for row in self.rows if row.runs for run in self.runs(row)}
         missing = {key: recipe for key, recipe in wanted.items() if key not in done}
         order = [*done, *missing]
-        with self._alone():
+        with only_writer(self.out, ".reproduce.lock", "run"):
             runner = Runner(Documents(self.source), self.table.columns, self._propensities)
             for key, finished in run_all(runner, missing, executor, progress or no_progress):
                 if finished.run is None:
                     errors[key] = finished.error
                 else:
                     done[key] = finished.run
-                self._write(self.results(done, errors))
+                write_json(self.results(done, errors), self.out)
             results = self.results({key: done[key] for key in order if key in done}, errors)
-            self._write(results)
+            write_json(results, self.out)
         return results
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        self.out.mkdir(parents=True, exist_ok=True)
-        with store.locked(self.out / ".reproduce.lock") as free:
-            if not free:
-                raise ParameterError(f"one run may write to {self.out}, but another one does; wait, or change --out")
-            yield
-
-    def _write(self, results: Mapping[str, Any]) -> None:
-        with store.replacing_file(self.out / RESULTS) as path:
-            path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def read_runs(self) -> dict[str, Any]:
         """Read the runs of ``results.json`` by key; raise ParameterError if the file holds something else."""

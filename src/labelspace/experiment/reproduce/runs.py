@@ -10,9 +10,8 @@ from labelspace.data.source import Source
 from labelspace.errors import LabelspaceError
 from labelspace.experiment.evaluate import evaluate, saved_megabytes
 from labelspace.experiment.reproduce.published import GAP, Column
-from labelspace.experiment.splits import hold_out_test, labeled
 from labelspace.experiment.timing import Seconds, timed
-from labelspace.experiment.train import Recipe
+from labelspace.experiment.train import Recipe, hold_out_test, labeled
 from labelspace.features.views import FeatureCache
 from labelspace.models.fit_context import Executor
 from labelspace.tagger import Tagger

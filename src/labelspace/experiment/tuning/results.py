@@ -7,21 +7,16 @@ between groups, less what chance would give, is epsilon squared (Kelley, 1935). 
 independently, so this is a hint. Optuna has finer estimators, but they import scikit-learn, which takes seconds.
 """
 
-import csv
-import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from labelspace.data.files import writing_text
 from labelspace.experiment.train import Recipe
 from labelspace.experiment.tuning.space import PREFIX, SearchSpace, set_option
 from labelspace.experiment.tuning.study import Outcome, Study
-from labelspace.experiment.tuning.trials import Documents
 from labelspace.types import Doubles, Longs
 from labelspace.version import __version__
 
@@ -38,8 +33,8 @@ def shown_params(params: Mapping[str, Any]) -> str:
     return ", ".join(set_option(key, value) for key, value in params.items())
 
 
-def results_of(study: Study, documents: Documents, metric: str, command: Sequence[str]) -> dict[str, Any]:
-    """Return everything that the search found, as plain values."""
+def results_of(study: Study, about: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
+    """Return everything that the search found, as plain values; ``about`` describes the documents."""
     outcomes, space = study.outcomes, study.space
     good = [i for i, outcome in enumerate(outcomes) if outcome.value is not None]
     ranked = sorted(good, key=lambda i: (-(outcomes[i].value or 0.0), i))  # of equal trials the first
@@ -48,10 +43,7 @@ def results_of(study: Study, documents: Documents, metric: str, command: Sequenc
     best = ranked[0] if ranked else None
     return {
         **{key: value for key, value in study.settings.items() if key != "documents"},
-        "n_train": len(documents.train),
-        "n_validation": len(documents.validation),
-        "n_labels": len(documents.train.labels),
-        "validation": documents.validated_on,
+        **about,
         "labelspace": __version__,
         "n_trials": len(outcomes),
         "n_failed": len(outcomes) - len(good),
@@ -103,23 +95,10 @@ def _row(space: SearchSpace, outcome: Outcome, trial: int, rank: int | None) -> 
     }
 
 
-def write_results(results: Mapping[str, Any], out: Path) -> None:
-    """Write ``results.json`` in full, and ``results.csv`` with a line for each trial."""
-    with writing_text(out / "results.json") as file:
-        file.write(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
-    rows = [
-        {
-            **{key: trial.get(key) for key in ("trial", "rank", "cpu_seconds", "error")},
-            **trial["figures"],
-            **{key: trial["params"].get(key) for key in results["searched"]},
-        }
-        for trial in results["trials"]
-    ]
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    with writing_text(out / "results.csv") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
+def table_row(trial: Mapping[str, Any], searched: Iterable[str]) -> dict[str, Any]:
+    """Return the line of a trial in ``results.csv``; ``searched`` are the parameters that have a column."""
+    about = {key: trial.get(key) for key in ("trial", "rank", "cpu_seconds", "error")}
+    return {**about, **trial["figures"], **{key: trial["params"].get(key) for key in searched}}
 
 
 def importance(trials: Sequence[tuple[Mapping[str, Any], float]]) -> dict[str, float]:

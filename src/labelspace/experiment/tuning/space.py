@@ -10,8 +10,15 @@ from labelspace.errors import ParameterError
 from labelspace.estimator import Param
 from labelspace.estimator.parameter_constraints import Condition, shown
 from labelspace.experiment.train import Recipe
-from labelspace.experiment.tuning.declared import declared_range, is_integer
-from labelspace.experiment.tuning.ranges import EXAMPLE, Choices, Searched, choices, parse_range
+from labelspace.experiment.tuning.ranges import (
+    EXAMPLE,
+    Choices,
+    Searched,
+    choices,
+    declared_range,
+    is_integer,
+    parse_range,
+)
 from labelspace.features import features_class
 from labelspace.models.base import Model
 from labelspace.models.registry import method

@@ -38,7 +38,7 @@ TRADE_OFF = (
 
 def dot_plots(view: ComparisonView) -> str:
     """Return the section with a panel for each main metric: the methods by their figure, the best first."""
-    seeds = " Ticks are single seeds." if any("runs" in row for row in view.rows) else ""
+    seeds = " Ticks are single seeds." if view.has_seeds else ""
     note = (
         f"Each axis starts near the data. Lines are 95 % intervals over the test documents.{seeds} "
         "Methods less than half as good as the best lie beyond the axis, to the left (◂)."
