@@ -24,9 +24,9 @@ from labelspace.estimator.parameter_constraints import Constraint
 from labelspace.features.characters import normalize
 
 DATA = json.loads(Path(__file__).with_name("languages.json").read_text("utf-8"))
-CODES: Mapping[str, str] = DATA["codes"]  # ISO 639-1 code -> name; Croatian and Bosnian have the stems of Serbian
-SCRIPTS: Mapping[str, str] = DATA["scripts"]  # the letters of scripts of one language
-SHARED_SCRIPTS: Mapping[str, str] = DATA["shared_scripts"]  # of several; the name is that of most texts in the script
+CODES: dict[str, str] = DATA["codes"]  # ISO 639-1 code -> name; Croatian and Bosnian have the stems of Serbian
+SCRIPTS: dict[str, str] = DATA["scripts"]  # the letters of scripts of one language
+SHARED_SCRIPTS: dict[str, str] = DATA["shared_scripts"]  # of several; the name is that of most texts in the script
 AUTO, UNKNOWN = "auto", "unknown"
 SAMPLE, MAX_CHARACTERS = 1000, 400  # bound the time; more texts or characters seldom change the answer
 MIN_ENDING_WORD = 6  # letters of a word whose ending counts: in shorter words an ending is often part of the stem

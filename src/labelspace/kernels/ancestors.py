@@ -21,24 +21,17 @@ class Ancestry(NamedTuple):
 
 @kernel()
 def include_ancestors(
-    labels: Ints,
-    scores: Floats,
-    ancestry: Ancestry,
-    start: int,
-    stop: int,
-    scratch: Ints,
-    out_labels: Ints,
-    out_scores: Floats,
+    labels: Ints, scores: Floats, ancestry: Ancestry, start: int, stop: int, flags: Ints, out: Ints, out_scores: Floats
 ) -> None:
     """Close the lists of rows start..stop, which are sorted best first, and cut them to the width of the outputs.
 
     The order is by score, level, rank in the list (last for a label that is not listed) and id. The caller fills the
-    outputs with -1 and -inf, and ``scratch`` (2, n_labels) with 0. Every label is visited once per row, so the time is
+    outputs with -1 and -inf, and ``flags`` (2, n_labels) with 0. Every label is visited once per row, so the time is
     linear in the closed list and its edges, except for the sort.
     """
     starts, parents, levels = ancestry
-    k, n_ranks, n_labels = out_labels.shape[1], labels.shape[1], len(levels)
-    seen, listed = scratch  # 1 + the last row that has the label; 1 + its rank in the list of this row
+    k, n_ranks, n_labels = out.shape[1], labels.shape[1], len(levels)
+    seen, listed = flags  # 1 + the last row that has the label; 1 + its rank in the list of this row
     closed, group, key = np.empty(n_labels, np.int32), np.empty(n_labels, np.int32), np.empty(n_labels, np.int64)
     closed_scores = np.empty(n_labels, np.float32)
     for row in range(start, stop):
@@ -67,7 +60,7 @@ def include_ancestors(
         order = order[np.argsort(key[:size][order], kind="mergesort")]
         order = order[np.argsort(group[:size][order], kind="mergesort")][:k]
         for rank in range(len(order)):
-            out_labels[row, rank], out_scores[row, rank] = closed[order[rank]], closed_scores[order[rank]]
+            out[row, rank], out_scores[row, rank] = closed[order[rank]], closed_scores[order[rank]]
         for rank in range(n_ranks):
             if labels[row, rank] >= 0:
                 listed[labels[row, rank]] = 0
@@ -75,14 +68,7 @@ def include_ancestors(
 
 @kernel()
 def ancestor_probabilities(
-    labels: Ints,
-    probabilities: Floats,
-    ancestry: Ancestry,
-    start: int,
-    stop: int,
-    place: Ints,
-    out_labels: Ints,
-    out_probabilities: Floats,
+    labels: Ints, scores: Floats, ancestry: Ancestry, start: int, stop: int, place: Ints, out: Ints, out_scores: Floats
 ) -> None:
     """Close the lists of rows start..stop under ancestors, and cut them to the width of the outputs, best first.
 
@@ -100,7 +86,7 @@ def ancestor_probabilities(
             label = labels[row, rank]
             if label >= 0:
                 closed[size], key[0, size], none_below[size] = label, rank, 1.0
-                p[size] = min(max(np.float64(probabilities[row, rank]), 0.0), 1.0)
+                p[size] = min(max(np.float64(scores[row, rank]), 0.0), 1.0)
                 size += 1
                 place[label] = size
         head = 0
@@ -125,9 +111,9 @@ def ancestor_probabilities(
             key[1, at] = -np.int64(np.float64(np.float32(p[at])) * SCALE)
         order = np.argsort(closed[:size], kind="mergesort")  # stable sorts, the least important key first
         order = order[np.argsort(key[0, :size][order], kind="mergesort")]
-        order = order[np.argsort(key[1, :size][order], kind="mergesort")][: out_labels.shape[1]]
+        order = order[np.argsort(key[1, :size][order], kind="mergesort")][: out.shape[1]]
         for rank in range(len(order)):
-            out_labels[row, rank], out_probabilities[row, rank] = closed[order[rank]], p[order[rank]]
+            out[row, rank], out_scores[row, rank] = closed[order[rank]], p[order[rank]]
         for at in range(size):
             place[closed[at]] = 0
 

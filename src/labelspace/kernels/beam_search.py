@@ -185,26 +185,19 @@ def is_quicker_at_once(indices: Ints, starts: Ints, n_nodes: int, beam_size: int
 
 @kernel()
 def advance_beams(
-    X: CsrArrays,
-    start: int,
-    stop: int,
-    weights: NodeWeights,
-    tree: Tree,
-    power: float,
-    beams: Ints,
-    beam_scores: Floats,
+    X: CsrArrays, start: int, stop: int, weights: NodeWeights, tree: Tree, power: float, beam: Ints, beam_scores: Floats
 ) -> None:
-    """Move the beams of rows start..stop of X one level down, in place; leaves are dropped.
+    """Move the beam of rows start..stop of X one level down, in place; leaves are dropped.
 
-    ``beams`` and ``beam_scores`` (n, beam_size) hold nodes and log scores, padded with -1 and -inf.
+    ``beam`` and ``beam_scores`` (n, beam_size) hold nodes and log scores, padded with -1 and -inf.
     """
-    beam_size = beams.shape[1]
+    beam_size = beam.shape[1]
     shift, margins = np.empty(beam_size, np.int64), np.empty(FIRST_MARGINS, np.float32)
     for row in range(start, stop):
         width = 0
-        while width < beam_size and beams[row, width] >= 0:
+        while width < beam_size and beam[row, width] >= 0:
             width += 1
-        nodes, scores = beams[row, :width].copy(), beam_scores[row, :width].copy()
+        nodes, scores = beam[row, :width].copy(), beam_scores[row, :width].copy()
         sort_by_node(nodes, scores, width)
         span = slice(X.indptr[row], X.indptr[row + 1])
         margins = child_margins(X.data[span], X.indices[span], weights, tree, nodes, shift, margins)
@@ -213,31 +206,24 @@ def advance_beams(
             for child in range(tree.first_child[nodes[i]], tree.last_child[nodes[i]]):
                 if tree.label[child] < 0:
                     score = scores[i] + log_activation(margins[shift[i] + child], power)
-                    size = push(beam_scores[row], beams[row], size, score, child)
-        sort_best_first(beam_scores[row], beams[row], size)
+                    size = push(beam_scores[row], beam[row], size, score, child)
+        sort_best_first(beam_scores[row], beam[row], size)
 
 
 @kernel()
 def expand_beam(
-    beam: Beam,
-    width: int,
-    margins: Floats,
-    tree: Tree,
-    search: Search,
-    leaf_labels: Ints,
-    leaf_scores: Floats,
-    n_leaves: int,
+    beam: Beam, width: int, margins: Floats, tree: Tree, search: Search, leaves: Ints, leaf_scores: Floats, n_found: int
 ) -> tuple[int, int]:
-    """Replace a beam of ``width`` nodes and log scores by their children, in place; leaves go to ``leaf_labels``.
+    """Replace a beam of ``width`` nodes and log scores by their children, in place; leaves go to ``leaves``.
 
     ``margins`` are those of ``child_margins``. Return the new width and the number of leaves.
     """
     nodes, scores, next_nodes, next_scores = beam.nodes, beam.scores, beam.next_nodes, beam.next_scores
-    beam_size, max_leaves, size = len(next_nodes), len(leaf_labels), integer(0)
+    beam_size, max_leaves, size = len(next_nodes), len(leaves), integer(0)
     for i in range(width):
         for child in range(tree.first_child[nodes[i]], tree.last_child[nodes[i]]):
             margin, is_leaf = margins[beam.shift[i] + child], tree.label[child] >= 0
-            is_full = n_leaves == max_leaves if is_leaf else size == beam_size
+            is_full = n_found == max_leaves if is_leaf else size == beam_size
             worst = leaf_scores[0] if is_leaf else next_scores[0]
             if is_full and scores[i] + log_activation_bound(margin, search.power) < worst:
                 continue
@@ -246,12 +232,12 @@ def expand_beam(
                 continue
             score = scores[i] + log_factor
             if is_leaf:
-                n_leaves = push(leaf_scores, leaf_labels, n_leaves, score, tree.label[child])
+                n_found = push(leaf_scores, leaves, n_found, score, tree.label[child])
             else:
                 size = push(next_scores, next_nodes, size, score, child)
     for i in range(size):
         nodes[i], scores[i] = next_nodes[i], next_scores[i]
-    return size, n_leaves
+    return size, n_found
 
 
 @kernel()

@@ -42,14 +42,7 @@ def squared_norms(data: Floats, indptr: Ints | Longs, bias: float) -> Floats:
 
 @part()
 def lane_steps(
-    margins: Floats,
-    signs: Floats,
-    norm: np.float32,
-    diagonal: np.float32,
-    alpha: Floats,
-    lanes: Floats,
-    resting: Bools,
-    steps: Floats,
+    margins: Floats, signs: Floats, norm: float, diag: float, alpha: Floats, lanes: Floats, done: Bools, steps: Floats
 ) -> tuple[bool, bool]:
     """Solve for a row's ``alpha`` of each lane; return whether any moved, and whether any lane still needs the row.
 
@@ -60,15 +53,15 @@ def lane_steps(
     for lane in range(LANES):
         steps[lane] = 0.0
         old = alpha[lane]
-        gradient = signs[lane] * margins[lane] - np.float32(1.0) + diagonal * old
-        if resting[lane] or (old == 0.0 and gradient > lanes[0, lane]):
+        gradient = signs[lane] * margins[lane] - np.float32(1.0) + diag * old
+        if done[lane] or (old == 0.0 and gradient > lanes[0, lane]):
             continue
         needed = True
         if old == 0.0:
             gradient = min(gradient, np.float32(0.0))
         lanes[1, lane], lanes[2, lane] = max(lanes[1, lane], gradient), min(lanes[2, lane], gradient)
         if gradient != 0.0:
-            alpha[lane] = max(old - gradient / (norm + diagonal), np.float32(0.0))
+            alpha[lane] = max(old - gradient / (norm + diag), np.float32(0.0))
             steps[lane] = signs[lane] * (alpha[lane] - old)
             moved = True
     return moved, needed

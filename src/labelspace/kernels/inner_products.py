@@ -54,7 +54,7 @@ def push_products(products: Floats, ids: Ints, scores: Floats, labels: Ints, siz
 
 
 @kernel()
-def topk_products(queries: Floats, vectors: Floats, ids: Ints, out_labels: Ints, out_scores: Floats) -> None:
+def topk_products(queries: Floats, vectors: Floats, ids: Ints, out: Ints, out_scores: Floats) -> None:
     """Find the ids of the best rows of ``vectors`` (n, d) for each of ``queries`` (m, d); ``out`` arrays are (m, k)."""
     sizes, products = np.zeros(len(queries), np.int64), np.empty(ROW_BLOCK, np.float32)
     for start in range(0, len(vectors), ROW_BLOCK):
@@ -63,20 +63,14 @@ def topk_products(queries: Floats, vectors: Floats, ids: Ints, out_labels: Ints,
             for row in range(start, stop):
                 products[row - start] = dot(queries[i], vectors[row])
             block = products[: stop - start]
-            sizes[i] = push_products(block, ids[start:stop], out_scores[i], out_labels[i], sizes[i])
+            sizes[i] = push_products(block, ids[start:stop], out_scores[i], out[i], sizes[i])
     for i in range(len(queries)):
-        sort_best_first(out_scores[i], out_labels[i], sizes[i])
+        sort_best_first(out_scores[i], out[i], sizes[i])
 
 
 @kernel()
 def topk_int_products(
-    queries: Int16s,
-    query_scales: Floats,
-    vectors: Int8s,
-    scales: Floats,
-    ids: Ints,
-    out_labels: Ints,
-    out_scores: Floats,
+    queries: Int16s, query_scales: Floats, vectors: Int8s, scales: Floats, ids: Ints, out: Ints, out_scores: Floats
 ) -> None:
     """Find the best rows as ``topk_products`` does, among quantized rows with a scale each."""
     sizes, products = np.zeros(len(queries), np.int64), np.empty(INT_ROW_BLOCK, np.float32)
@@ -88,9 +82,9 @@ def topk_int_products(
             for row in range(start, stop):
                 products[row - start] = np.float32(exact[row - start]) * (query_scales[i] * scales[row])
             block = products[: stop - start]
-            sizes[i] = push_products(block, ids[start:stop], out_scores[i], out_labels[i], sizes[i])
+            sizes[i] = push_products(block, ids[start:stop], out_scores[i], out[i], sizes[i])
     for i in range(len(queries)):
-        sort_best_first(out_scores[i], out_labels[i], sizes[i])
+        sort_best_first(out_scores[i], out[i], sizes[i])
 
 
 @kernel()

@@ -103,29 +103,22 @@ def push_label(votes: Floats, label: int, scores: Floats, ids: Ints, size: int) 
 
 @kernel()
 def vote_by_similarity(
-    neighbors: Ints,
-    similarities: Floats,
-    n_voters: int,
-    power: float,
-    Y: LabelSets,
-    votes: Floats,
-    out_labels: Ints,
-    out_scores: Floats,
+    near: Ints, scores: Floats, n_voters: int, power: float, Y: LabelSets, votes: Floats, out: Ints, out_scores: Floats
 ) -> None:
-    """Find the labels with the largest shares of the votes of the first neighbors, each of similarity ** power.
+    """Find the labels with the largest shares of the votes of the first near, each of similarity ** power.
 
-    ``neighbors`` and ``similarities`` (n, m) are sorted, best first. ``votes`` (n_labels) is scratch, all zeros before
+    ``near`` and ``scores`` (n, m) are sorted, best first. ``votes`` (n_labels) is scratch, all zeros before
     and after. Similarities are divided by the best, so that a high power does not turn all votes to zero.
     """
     weights = np.zeros(n_voters, np.float32)
-    for row in range(len(neighbors)):
+    for row in range(len(near)):
         total, exponent = np.float32(0.0), np.float32(power)
         for i in range(n_voters):
             weights[i] = 0.0
-            if neighbors[row, i] >= 0:
-                weights[i] = (similarities[row, i] / similarities[row, 0]) ** exponent
+            if near[row, i] >= 0:
+                weights[i] = (scores[row, i] / scores[row, 0]) ** exponent
             total += weights[i]
-        voters, row_scores, row_labels = neighbors[row, :n_voters], out_scores[row], out_labels[row]
+        voters, row_scores, row_labels = near[row, :n_voters], out_scores[row], out[row]
         add_votes(voters, weights, Y, votes)
         size = push_votes(voters, Y, votes, row_scores, row_labels)
         sort_best_first(row_scores, row_labels, size)

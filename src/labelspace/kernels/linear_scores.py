@@ -1,29 +1,21 @@
 """Scores of a sparse linear model, row by row: only the weights of a document's features are read. Single weights."""
 
 import numpy as np
-import numpy.typing as npt
 
 from labelspace.kernels.beam_search import lower_bound
 from labelspace.kernels.compiled import kernel
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.topk import topk_allowed
-from labelspace.types import Doubles, Floats, Ints
+from labelspace.types import Bools, Doubles, Floats, Ints
 
 
 @kernel()
 def linear_topk(
-    X: CsrArrays,
-    start: int,
-    stop: int,
-    W: CsrArrays,
-    bias: Floats,
-    allowed: npt.NDArray[np.bool_],
-    out_labels: Ints,
-    out_scores: Floats,
+    X: CsrArrays, start: int, stop: int, W: CsrArrays, bias: Floats, allowed: Bools, out: Ints, out_scores: Floats
 ) -> None:
     """Find the top k of the allowed labels for rows start..stop of X, by X W + bias.
 
-    W (n_features, n_labels) has 8 bits. ``out_labels`` and ``out_scores`` have a row for every row of X; only
+    W (n_features, n_labels) has 8 bits. ``out`` and ``out_scores`` have a row for every row of X; only
     start..stop is written. Unsigned indices are faster: numba lets signed indices count from the end.
     """
     data, indices, indptr = X
@@ -36,7 +28,7 @@ def linear_topk(
             value, feature = data[j], indices[j]
             for m in range(np.uint64(w_indptr[feature]), np.uint64(w_indptr[feature + 1])):
                 scores[np.uint64(w_indices[m])] += value * np.float32(w_data[m])
-        topk_allowed(scores, allowed, out_scores[row], out_labels[row])
+        topk_allowed(scores, allowed, out_scores[row], out[row])
 
 
 @kernel()

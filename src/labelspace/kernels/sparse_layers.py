@@ -12,7 +12,7 @@ import numpy.typing as npt
 from labelspace.kernels.compiled import kernel
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.topk import topk_allowed
-from labelspace.types import Doubles, Floats, Ints
+from labelspace.types import Bools, Doubles, Floats, Ints
 
 Table = Floats | npt.NDArray[np.int8]
 TINY = np.float32(1e-10)  # added to the root of Adagrad's sum: a vector without a gradient yet is not divided by 0
@@ -251,7 +251,7 @@ def add_active_units(activity: Floats, weights: Table, out: Floats) -> None:
 
 
 @kernel()
-def output_topk_row(activity: Floats, layer: Layer, allowed: npt.NDArray[np.bool_], scores: Floats, ids: Ints) -> None:
+def output_topk_row(activity: Floats, layer: Layer, allowed: Bools, scores: Floats, ids: Ints) -> None:
     """Find the top allowed labels for one row's activity (hidden,); the weights are (hidden, n_labels)."""
     weights, scales, bias = layer
     values = np.zeros(len(bias), np.float32)
@@ -263,13 +263,7 @@ def output_topk_row(activity: Floats, layer: Layer, allowed: npt.NDArray[np.bool
 
 @kernel()
 def output_topk(
-    activity: Floats,
-    start: int,
-    stop: int,
-    layer: Layer,
-    allowed: npt.NDArray[np.bool_],
-    out_labels: Ints,
-    out_scores: Floats,
+    activity: Floats, start: int, stop: int, layer: Layer, allowed: Bools, out_labels: Ints, out_scores: Floats
 ) -> None:
     """Call ``output_topk_row`` for the rows start..stop of an activity (n, hidden)."""
     for row in range(start, stop):
@@ -278,19 +272,12 @@ def output_topk(
 
 @kernel()
 def network_topk(
-    X: CsrArrays,
-    start: int,
-    stop: int,
-    hidden: Layer,
-    output: Layer,
-    allowed: npt.NDArray[np.bool_],
-    out_labels: Ints,
-    out_scores: Floats,
+    X: CsrArrays, start: int, stop: int, hidden: Layer, output: Layer, allowed: Bools, out: Ints, out_scores: Floats
 ) -> None:
     """Find the top allowed labels for the rows start..stop of X through a ReLU layer, by their log-odds.
 
     ``hidden`` has weights (n_features, hidden) with a scale per feature, ``output`` weights (hidden, n_labels) with a
-    scale per label. ``out_labels`` and ``out_scores`` have a row for every row of X; only start..stop is written.
+    scale per label. ``out`` and ``out_scores`` have a row for every row of X; only start..stop is written.
     """
     data, indices, indptr = X
     vectors, vector_scales, hidden_bias = hidden
@@ -300,7 +287,7 @@ def network_topk(
         embed_row(data[entries], indices[entries], vectors, vector_scales, hidden_bias, activity)
         for unit in range(len(activity)):
             activity[unit] = max(activity[unit], np.float32(0.0))
-        output_topk_row(activity, output, allowed, out_scores[row], out_labels[row])
+        output_topk_row(activity, output, allowed, out_scores[row], out[row])
 
 
 @kernel(fastmath=True)

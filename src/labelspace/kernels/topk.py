@@ -7,10 +7,9 @@ Sizes and ids of any integer type are compiled once: what kernels call is a ``pa
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from labelspace.kernels.compiled import integer, kernel, part
-from labelspace.types import Doubles, Floats, Ints, Longs
+from labelspace.types import Bools, Doubles, Floats, Ints, Longs
 
 Score: TypeAlias = float | np.float32
 Scores: TypeAlias = Floats | Doubles
@@ -84,7 +83,7 @@ def sort_best_first(scores: Scores, ids: Ids, size: int) -> None:
 
 
 @kernel()
-def topk_allowed(values: Floats, allowed: npt.NDArray[np.bool_], scores: Floats, ids: Ints) -> None:
+def topk_allowed(values: Floats, allowed: Bools, scores: Floats, ids: Ints) -> None:
     """Write the k best of the allowed labels, best first, given a score for every label."""
     size = integer(0)
     for label in range(len(values)):
