@@ -164,10 +164,8 @@ class Estimator(Stateful):
             setattr(self, key, params.get(key, declared.default))
         for key, unmet in self.without_effect(params).items():
             value = shown(getattr(self, unmet.key))
-            raise ParameterError(
-                f"{key} of {self.name} has an effect only with {self.params[key].needs}, but {unmet.key} is {value}; "
-                f"leave {key} out, or set {unmet.text}"
-            )
+            rule = f"{key} of {self.name} has an effect only with {self.params[key].needs}, but {unmet.key} is {value}"
+            raise ParameterError(f"{rule}; leave {key} out, or set {unmet.text}")
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:

@@ -52,10 +52,8 @@ def count_ngrams(stream: TokenStream, df: Longs, occurrences: Longs, longest: in
     """
     n_words = df.size
     if (n_words + 1) ** longest >= 2**63:
-        raise DataError(
-            f"n-grams of {longest} words must have keys of 63 bits, but {n_words} words are too many for that; "
-            "raise min_df, or lower ngrams"
-        )
+        rule = f"n-grams of {longest} words must have keys of 63 bits, but {n_words} words are too many for that"
+        raise DataError(f"{rule}; raise min_df, or lower ngrams")
     levels = [Ngrams(np.arange(1, n_words + 1, dtype=np.int32)[:, None], df, occurrences)]
     prefixes = stream.words
     for length in range(2, longest + 1):

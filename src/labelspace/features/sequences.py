@@ -114,10 +114,8 @@ class Sequences(Features):
         kept = [i for i in by_count if df[i] >= self.min_df and words[i] != _NUMBER_WORD][: int(self.vocab_size)]
         if not kept:
             lower = "lower min_df, or " if self.min_df > 1 else ""
-            raise DataError(
-                f"some word must occur in at least min_df={self.min_df} texts, but of these {len(texts)} none does; "
-                f"{lower}give more or longer texts"
-            )
+            rule = f"some word must occur in at least min_df={self.min_df} texts, but of these {len(texts)} none does"
+            raise DataError(f"{rule}; {lower}give more or longer texts")
         new_ids[kept] = np.arange(1, len(kept) + 1)
         new_ids[[i for i, word in enumerate(words) if word == _NUMBER_WORD]] = 0
         final = Vocabulary.from_words([_NUMBER_WORD, *(words[i] for i in kept)])
@@ -138,15 +136,11 @@ def check_token_ids(ids: npt.ArrayLike, n_tokens: int) -> Ints:
     """Token ids (n, longest) of 0 to n_tokens - 1: they are indices."""
     ids = np.asarray(ids)
     if ids.ndim != 2 or ids.dtype.kind not in "iu":
-        raise DataError(
-            f"token ids must be a matrix of integers, but are of shape {ids.shape} and type {ids.dtype}; "
-            "give what transform returned"
-        )
+        found = f"shape {ids.shape} and type {ids.dtype}"
+        raise DataError(f"token ids must be a matrix of integers, but are of {found}; give what transform returned")
     if ids.size and not 0 <= ids.min() <= ids.max() < n_tokens:
-        raise DataError(
-            f"token ids must be from 0 to {n_tokens - 1}, but are from {ids.min()} to {ids.max()}; "
-            "give what transform of the same Sequences returned"
-        )
+        rule = f"token ids must be from 0 to {n_tokens - 1}, but are from {ids.min()} to {ids.max()}"
+        raise DataError(f"{rule}; give what transform of the same Sequences returned")
     return ids.astype(np.int32, copy=False)
 
 

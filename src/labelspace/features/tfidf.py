@@ -162,10 +162,8 @@ class Tfidf(Features):
         if stemmer.changes_words:
             vocabulary, stream, df, occurrences = stem_words(forms, stream, stemmer, min_df)
         if not len(vocabulary):
-            raise DataError(
-                f"some term must occur in at least min_df={self.min_df} texts, but of these {len(texts)} none does; "
-                "lower min_df, or give more or longer texts"
-            )
+            rule = f"some term must occur in at least min_df={self.min_df} texts, but of these {len(texts)} none does"
+            raise DataError(f"{rule}; lower min_df, or give more or longer texts")
         ngrams = count_ngrams(stream, df, occurrences, max_words, min_df).most_frequent(self.max_features)
         used = np.zeros(len(vocabulary) + 1, bool)
         for digits in ngrams.digits.T:

@@ -88,11 +88,9 @@ def override(views: Iterable[View], features: str | None, params: Mapping[str, A
     changed = [view.with_features(features, params) for view in views]
     matrices = [view for view in changed if view.is_matrix]
     if not matrices and (features is not None or params):
-        given = next(iter(params), None)
-        raise ParameterError(
-            f"{method} reads texts itself, but {f'features.{given}' if given else 'features'} is set; "
-            "leave it out, or choose a method that is given features"
-        )
+        setting = f"features.{next(iter(params))}" if params else "features"
+        remedy = "leave it out, or choose a method that is given features"
+        raise ParameterError(f"{method} reads texts itself, but {setting} is set; {remedy}")
     for key in params:
         if not any(key in view.params for view in matrices):
             features_class(matrices[0].features).reject_unknown({key: None})
@@ -126,10 +124,9 @@ class Views:
             return self.tables[GIVEN]
         if name == TEXT.name:
             raise DataError("the method reads texts, but X holds features; give a list of texts")
-        raise DataError(
-            f"the method reads the view {name!r} of the documents, but X holds texts or other views "
-            f"({', '.join(self.tables)}); use labelspace.Tagger, which makes views of texts"
-        )
+        found = f"X holds texts or other views ({', '.join(self.tables)})"
+        remedy = "use labelspace.Tagger, which makes views of texts"
+        raise DataError(f"the method reads the view {name!r} of the documents, but {found}; {remedy}")
 
     def width(self, name: str) -> int:
         """The columns of a view, or the number of its token ids; 0 for texts."""

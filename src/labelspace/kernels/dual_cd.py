@@ -42,7 +42,7 @@ def squared_norms(data: Floats, indptr: Ints | Longs, bias: float) -> Floats:
 
 @part()
 def lane_steps(
-    margins: Floats, signs: Floats, norm: float, diag: float, alpha: Floats, lanes: Floats, done: Bools, steps: Floats
+    margins: Floats, y: Floats, norm: float, diag: np.float32, alpha: Floats, lanes: Floats, done: Bools, steps: Floats
 ) -> tuple[bool, bool]:
     """Solve for a row's ``alpha`` of each lane; return whether any moved, and whether any lane still needs the row.
 
@@ -53,7 +53,7 @@ def lane_steps(
     for lane in range(LANES):
         steps[lane] = 0.0
         old = alpha[lane]
-        gradient = signs[lane] * margins[lane] - np.float32(1.0) + diag * old
+        gradient = y[lane] * margins[lane] - np.float32(1.0) + diag * old
         if done[lane] or (old == 0.0 and gradient > lanes[0, lane]):
             continue
         needed = True
@@ -62,7 +62,7 @@ def lane_steps(
         lanes[1, lane], lanes[2, lane] = max(lanes[1, lane], gradient), min(lanes[2, lane], gradient)
         if gradient != 0.0:
             alpha[lane] = max(old - gradient / (norm + diag), np.float32(0.0))
-            steps[lane] = signs[lane] * (alpha[lane] - old)
+            steps[lane] = y[lane] * (alpha[lane] - old)
             moved = True
     return moved, needed
 

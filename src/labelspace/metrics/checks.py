@@ -34,10 +34,8 @@ def checked_matrix(matrix: Csr, name: str = "Y") -> Csr:
         csr.eliminate_zeros()
     wrong = csr.data[csr.data != 1]
     if wrong.size:
-        raise DataError(
-            f"{name} must hold 0 and 1 only, each label at most once per document, but holds {wrong[0]}; "
-            f"set {name}.data to 1 after summing its duplicates"
-        )
+        rule = f"{name} must hold 0 and 1 only, each label at most once per document, but holds {wrong[0]}"
+        raise DataError(f"{rule}; set {name}.data to 1 after summing its duplicates")
     return csr
 
 
@@ -49,10 +47,8 @@ def labeled_rows(Y: Csr) -> Bools:
     """
     labeled = np.asarray(np.diff(Y.indptr) > 0)
     if not labeled.any():
-        raise DataError(
-            f"at least one document must have a label, but none of the {labeled.size} has; "
-            "evaluate on documents whose labels are known"
-        )
+        rule = f"at least one document must have a label, but none of the {labeled.size} has"
+        raise DataError(f"{rule}; evaluate on documents whose labels are known")
     return labeled
 
 

@@ -151,10 +151,9 @@ def _weights(
         raise ParameterError(f"propensity_from must be 'train' or 'test', but is {source!r}; set one of them")
     if counts is None or n_documents is None:
         missing = "counts" if counts is None else "n_documents"
-        raise DataError(
-            f"propensities need the training counts and the number of training documents, but {missing} is None; "
-            f"pass {missing}=..., or set propensity_from='test'"
-        )
+        rule = "propensities need the training counts and the number of training documents"
+        remedy = f"pass {missing}=..., or set propensity_from='test'"
+        raise DataError(f"{rule}, but {missing} is None; {remedy}")
     return propensity.inverse_propensity(counts, n_documents, A, B, n_labels)
 
 

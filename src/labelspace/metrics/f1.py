@@ -103,10 +103,8 @@ def predicted_set(predicted: Csr | TopK, k: int | None, shape: tuple[int, int]) 
     if k is not None:
         raise ParameterError(f"k is for a TopK, not for a 0/1 matrix, but is {k}; leave it out or pass a TopK")
     if predicted.shape != shape:
-        raise DataError(
-            f"the predicted matrix must have the shape of Y, but has {predicted.shape} against {shape}; "
-            "give one row per document and one column per label"
-        )
+        rule = f"the predicted matrix must have the shape of Y, but has {predicted.shape} against {shape}"
+        raise DataError(f"{rule}; give one row per document and one column per label")
     return checked_matrix(predicted, "predicted")
 
 

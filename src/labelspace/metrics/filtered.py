@@ -46,10 +46,8 @@ def predictions_without(top: TopK, filtered: Csr, k: int) -> TopK:
 def check_filtered(filtered: Csr, n: int) -> None:
     """Raise DataError unless there is a row of filtered labels for each of n documents."""
     if filtered.shape[0] != n:
-        raise DataError(
-            f"filtered labels must have one row per document, but have {filtered.shape[0]} for {n}; give those of the "
-            "same documents"
-        )
+        rule = f"filtered labels must have one row per document, but have {filtered.shape[0]} for {n}"
+        raise DataError(f"{rule}; give those of the same documents")
 
 
 def _rows(matrix: Csr) -> Longs:

@@ -183,10 +183,9 @@ def _group_of(groups: Mapping[str, npt.ArrayLike], n_labels: int) -> Ints:
         ids = _ids(name, np.asarray(given), n_labels)
         shared = ids[group_of[ids] != NO_GROUP]
         if shared.size:
-            raise DataError(
-                f"a label must be in at most one group, but label {shared[0]} is in {name!r} and in "
-                f"{list(groups)[group_of[shared[0]]]!r}; remove it from one"
-            )
+            places = f"{name!r} and in {list(groups)[group_of[shared[0]]]!r}"
+            rule = f"a label must be in at most one group, but label {shared[0]} is in {places}"
+            raise DataError(f"{rule}; remove it from one")
         group_of[ids] = i
     return group_of
 
@@ -196,8 +195,7 @@ def _ids(name: str, given: npt.NDArray[np.generic], n_labels: int) -> npt.NDArra
         return np.flatnonzero(given)
     ids = given.astype(np.int64) if given.dtype.kind in "iu" or not given.size else np.array([n_labels])
     if ids.ndim != 1 or (ids.size and not 0 <= ids.min() <= ids.max() < n_labels):
-        raise DataError(
-            f"a group must be a mask of the {n_labels} columns of Y or label ids below {n_labels}, but group {name!r} "
-            f"is {given.dtype} of shape {given.shape}; pass one of these"
-        )
+        rule = f"a group must be a mask of the {n_labels} columns of Y or label ids below {n_labels}"
+        found = f"group {name!r} is {given.dtype} of shape {given.shape}"
+        raise DataError(f"{rule}, but {found}; pass one of these")
     return ids

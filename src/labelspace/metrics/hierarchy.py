@@ -137,7 +137,6 @@ def deepest_accuracy(Y: Csr, topk: TopK, hierarchy: Hierarchy) -> float:
 
 def _check_width(hierarchy: Hierarchy, Y: Csr) -> None:
     if len(hierarchy.levels) != Y.shape[1]:
-        raise DataError(
-            f"the hierarchy must be over the columns of Y, but has {len(hierarchy.levels)} labels for "
-            f"{Y.shape[1]} columns; build it with n_labels={Y.shape[1]}"
-        )
+        n, n_labels = Y.shape[1], len(hierarchy.levels)
+        rule = f"the hierarchy must be over the columns of Y, but has {n_labels} labels for {n} columns"
+        raise DataError(f"{rule}; build it with n_labels={n}")

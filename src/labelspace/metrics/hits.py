@@ -64,30 +64,22 @@ def checked_labels(topk: TopK, k: int, shape: tuple[int, int]) -> Ints:
     """Return the top k labels if they are valid predictions for a Y of this shape, else raise. Shape (n, k)."""
     n, n_labels = shape
     if len(topk) != n:
-        raise DataError(
-            f"Y and the TopK must have one row per document, but have {n} and {len(topk)} rows; "
-            "predict the documents of Y"
-        )
+        rule = f"Y and the TopK must have one row per document, but have {n} and {len(topk)} rows"
+        raise DataError(f"{rule}; predict the documents of Y")
     if topk.k < k:
-        raise DataError(
-            f"a metric at k={k} needs k labels per document, but the TopK has {topk.k}; "
-            f"predict with k={k} or more, or pad with topk.padded({k})"
-        )
+        rule = f"a metric at k={k} needs k labels per document, but the TopK has {topk.k}"
+        raise DataError(f"{rule}; predict with k={k} or more, or pad with topk.padded({k})")
     labels = topk.labels[:, :k]
     outside = labels[(labels < -1) | (labels >= n_labels)]
     if outside.size:
-        raise DataError(
-            f"a label must be a column of Y (0 to {n_labels - 1}) or -1 for none, but one is {outside[0]}; "
-            "give Y the model's number of columns"
-        )
+        rule = f"a label must be a column of Y (0 to {n_labels - 1}) or -1 for none, but one is {outside[0]}"
+        raise DataError(f"{rule}; give Y the model's number of columns")
     ordered = np.sort(labels, axis=1)
     duplicates = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
     if duplicates.any():
         row, column = np.argwhere(duplicates)[0]
-        raise DataError(
-            f"a label must occur once in a row of a TopK, but label {ordered[row, column]} occurs twice in row {row}; "
-            "keep the better rank"
-        )
+        rule = f"a label must occur once in a row of a TopK, but label {ordered[row, column]} occurs twice in row {row}"
+        raise DataError(f"{rule}; keep the better rank")
     return labels
 
 

@@ -46,10 +46,9 @@ def inverse_propensity(
     padded = checked_counts(counts, np.size(counts) if n_labels is None else n_labels)
     max_count = int(padded.max(initial=0))
     if n_documents < max(max_count, 1):
-        raise DataError(
-            f"n_documents must be at least 1 and at least every label count, but is {n_documents} with a count of "
-            f"{max_count}; pass the number of documents that the labels were counted in"
-        )
+        rule = "n_documents must be at least 1 and at least every label count"
+        remedy = "pass the number of documents that the labels were counted in"
+        raise DataError(f"{rule}, but is {n_documents} with a count of {max_count}; {remedy}")
     return propensity_weights(padded, n_documents, A, B)
 
 
@@ -82,10 +81,8 @@ def checked_weights(weights: npt.ArrayLike, n_labels: int) -> Doubles:
     """Check that each of ``n_labels`` labels has a positive weight, and return these; further weights are dropped."""
     given = np.ravel(np.asarray(weights, np.float64))
     if given.size < n_labels:
-        raise DataError(
-            f"there must be a weight for each column of Y, but there are {given.size} for {n_labels} columns; "
-            f"call inverse_propensity with n_labels={n_labels}, which counts unseen labels as 0"
-        )
+        rule = f"there must be a weight for each column of Y, but there are {given.size} for {n_labels} columns"
+        raise DataError(f"{rule}; call inverse_propensity with n_labels={n_labels}, which counts unseen labels as 0")
     wrong = given[~((given > 0) & (given < np.inf))]
     if wrong.size:
         raise DataError(f"a label's weight must be above 0 and finite, but one is {wrong[0]}; use inverse_propensity")

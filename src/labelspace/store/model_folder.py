@@ -1,10 +1,11 @@
-"""A saved model is a folder: ``model.json``, ``*.safetensors``, ``labels.jsonl``, maybe ``index.faiss``. Never pickled.
+"""Save and load a model folder: ``model.json``, ``*.safetensors``, ``labels.jsonl``, maybe ``index.faiss``. No pickle.
 
-It is replaced atomically: a reader sees the old model or the new, never half.
-Reading memory-maps the arrays. A damaged, foreign or newer folder is refused with what to do.
+A folder is replaced atomically: a reader sees the old model or the new model, never half. Reading memory-maps the
+arrays. A damaged, foreign or newer folder is refused with a remedy.
 """
 
 import json
+import math
 import mmap
 import os
 import platform
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib.metadata import version as installed_version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,6 @@ from labelspace.estimator import Stateful
 from labelspace.estimator.state_constraints import Kind, StateError
 from labelspace.store.atomic import recover, replacing_folder
 from labelspace.store.labels import label_arrays, parse_labels, write_names
-from labelspace.store.safetensors_file import map_arrays
 from labelspace.store.state import Arrays, LoadedBundle, ModelBundle, Writer, pack, unpack
 from labelspace.types import LabelSpace
 from labelspace.version import __version__
@@ -32,19 +33,23 @@ FORMAT = 3
 MANIFEST = "model.json"
 LABELS = "labels.jsonl"
 LABEL_ARRAYS = "labels.safetensors"
-VERIFY_UP_TO = 256 * 2**20  # bytes; larger files are checked by size alone unless asked, so that loading stays quick
+VERIFY_UP_TO = 256 * 2**20  # bytes; of larger files only the size is checked by default, so that loading stays quick
+MAX_MANIFEST_BYTES = 64 * 2**20  # a manifest has some hundred bytes per array and file
+MAX_HEADER_BYTES = 16 * 2**20  # a model has some hundred arrays, of some hundred bytes each
+LENGTH_BYTES = 8  # the length of the header stands before it
 _LIBRARIES = ("numpy", "scipy", "numba", "safetensors")
-MAX_MANIFEST_BYTES = 64 * 2**20
+_DTYPES = {f"{kind}{8 * size}": np.dtype(f"{kind.lower()}{size}") for kind in "FIU" for size in (2, 4, 8)}
+_DTYPES |= {"I8": np.dtype(np.int8), "U8": np.dtype(np.uint8), "BOOL": np.dtype(np.bool_)}
+Folder = str | Path
+Manifest = Mapping[str, Any]
+Files = Mapping[str, Arrays | Writer]
+Check = Callable[[Path], None]
 
 
 def save(
-    folder: str | Path,
-    about: Mapping[str, Any],
-    parts: Mapping[str, Stateful],
-    labels: LabelSpace | None,
-    force: bool = False,
+    folder: Folder, about: Manifest, parts: Mapping[str, Stateful], labels: LabelSpace | None, force: bool = False
 ) -> None:
-    """Write the state of some parts, each to arrays of its own, with the labels and what else ``model.json`` says."""
+    """Write the state of some parts, each to a file of arrays, with the labels; ``about`` goes to ``model.json``."""
     packed: dict[str, Any] = {}
     files: dict[str, Arrays | Writer] = {}
     saved: dict[str, Arrays] = {}
@@ -55,7 +60,7 @@ def save(
         files |= {f"{name}.safetensors": bundle.arrays, **bundle.files}
 
     def check(target: Path) -> None:
-        """A model whose training diverged, for one, holds numbers that no one could load."""
+        """Load the written model: if its training diverged, for example, it has numbers that loading refuses."""
         try:
             manifest = read_manifest(target)
             for name, value in parts.items():
@@ -68,17 +73,12 @@ def save(
 
 
 def load_part(
-    folder: str | Path,
-    manifest: Mapping[str, Any],
-    name: str,
-    kind: Kind,
-    verify: bool | None = None,
-    same_as: Arrays | None = None,
+    folder: Folder, manifest: Manifest, name: str, kind: Kind, verify: bool | None = None, same_as: Arrays | None = None
 ) -> Any:  # noqa: ANN401 - of the class of the part
-    """One of the parts that ``save`` wrote, checked; its arrays are memory-mapped.
+    """Load and check one of the parts that ``save`` wrote; its arrays are memory-mapped.
 
-    ``same_as`` are the arrays that were just written: their numbers are checked, since those of the file would be in
-    memory a second time.
+    ``same_as`` are the arrays that were just written: their numbers are checked, since the numbers of the file would be
+    in memory a second time.
     """
     arrays = read_arrays(folder, manifest, f"{name}.safetensors", verify)
     if same_as is not None:
@@ -91,8 +91,8 @@ def load_part(
 
 
 @contextmanager
-def refusing_damage(folder: str | Path) -> Iterator[None]:
-    """Say in one line what is wrong with a model whose files do not fit together in a way that no check foresees."""
+def refusing_damage(folder: Folder) -> Iterator[None]:
+    """Turn any error from a model whose files do not fit together into a ModelError of one line."""
     try:
         yield
     except LabelspaceError:
@@ -100,23 +100,21 @@ def refusing_damage(folder: str | Path) -> Iterator[None]:
     except StateError as error:
         raise ModelError(f"{folder} {error}; copy it again, or train it again") from error
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RuntimeError) as error:
-        raise ModelError(
-            f"{folder} must hold a whole model, but its files do not fit together "
-            f"({type(error).__name__}: {error}); copy it again, or train it again"
-        ) from error
+        rule = f"{folder} must hold a whole model, but its files do not fit together ({type(error).__name__}: {error})"
+        raise ModelError(f"{rule}; copy it again, or train it again") from error
 
 
 def write(
-    folder: str | Path,
-    manifest: Mapping[str, Any],
-    files: Mapping[str, Arrays | Writer],
+    folder: Folder,
+    manifest: Manifest,
+    files: Files,
     labels: LabelSpace | None,
-    check: Callable[[Path], None] | None = None,
+    check: Check | None = None,
     force: bool = False,
 ) -> None:
-    """Write a model folder whole or not at all; a file is arrays, or a function that writes it at a path.
+    """Write a model folder whole or not at all; a file is arrays, or a function that writes the file at a path.
 
-    ``check`` may refuse the new folder before it replaces the old one. ``force`` is that of ``check_writable``.
+    ``check`` may refuse the new folder before it replaces the old one. ``force`` is as in ``check_writable``.
     """
     from safetensors import SafetensorError
 
@@ -126,19 +124,15 @@ def write(
             if check is not None:
                 check(target)
     except (OSError, SafetensorError) as error:
-        raise ModelError(
-            f"the model must be written to {folder}, but that failed ({getattr(error, 'strerror', None) or error}); "
-            "free some space or give another folder"
-        ) from error
+        reason = getattr(error, "strerror", None) or error
+        rule = f"the model must be written to {folder}, but that failed ({reason})"
+        raise ModelError(f"{rule}; free some space or give another folder") from error
     except UnicodeEncodeError as error:
-        raise ModelError(
-            f"label names must be valid Unicode, but one holds {error.object[error.start]!r}; rename it"
-        ) from error
+        rule = f"label names must be valid Unicode, but one holds {error.object[error.start]!r}"
+        raise ModelError(f"{rule}; rename it") from error
 
 
-def _write_files(
-    target: Path, manifest: Mapping[str, Any], files: Mapping[str, Arrays | Writer], labels: LabelSpace | None
-) -> None:
+def _write_files(target: Path, manifest: Manifest, files: Files, labels: LabelSpace | None) -> None:
     listed: dict[str, dict[str, Any]] = {}
     if labels is not None:
         ends = write_names(target / LABELS, labels)
@@ -158,7 +152,7 @@ def _versions() -> dict[str, str]:
 
 
 def _write_file(path: Path, content: Arrays | Writer) -> dict[str, Any]:
-    """Write one file; what the manifest is to say about it beside its size is returned."""
+    """Write one file; return the entries of the manifest about it, except its size and checksum."""
     from safetensors.numpy import save_file
 
     if callable(content):
@@ -169,19 +163,18 @@ def _write_file(path: Path, content: Arrays | Writer) -> dict[str, Any]:
 
 
 def _kinds(arrays: Arrays) -> dict[str, str]:
-    """The types and shapes of arrays."""
+    """Describe the types and shapes of arrays."""
     return {key: f"{value.dtype} {list(value.shape)}" for key, value in arrays.items()}
 
 
-def read_manifest(folder: str | Path) -> dict[str, Any]:
-    """The ``model.json`` of a folder, refused where it is not one of ours or is newer than this library."""
+def read_manifest(folder: Folder) -> dict[str, Any]:
+    """Return the ``model.json`` of a folder; raise ModelError if it is no model of a format that this version reads."""
     recover(folder)
     path = Path(folder) / MANIFEST
     if not path.is_file():
-        raise ModelError(
-            f"a model is a folder that holds {MANIFEST}, but {str(folder)!r} "
-            f"{'holds none' if Path(folder).exists() else 'does not exist'}; give the folder that `train --out` wrote"
-        )
+        problem = "holds none" if Path(folder).exists() else "does not exist"
+        rule = f"a model is a folder that holds {MANIFEST}, but {str(folder)!r} {problem}"
+        raise ModelError(f"{rule}; give the folder that `train --out` wrote")
     try:
         if path.stat().st_size > MAX_MANIFEST_BYTES:
             raise ValueError(f"it has more than {MAX_MANIFEST_BYTES} bytes")
@@ -191,51 +184,81 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
             raise TypeError("its format is not a number")
         is_whole = sealed(manifest) == manifest
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ModelError(
-            f"{path} must be a labelspace model, but cannot be read as one ({error}); train it again"
-        ) from error
-    if number > FORMAT:
+        rule = f"{path} must be a labelspace model, but cannot be read as one ({error})"
+        raise ModelError(f"{rule}; train it again") from error
+    if number != FORMAT:
         versions = manifest.get("versions")
-        raise ModelError(
-            f"{path} must be of format {FORMAT}, but is of format {number}, written by labelspace "
-            f"{versions.get('labelspace', '?') if isinstance(versions, dict) else '?'}; "
-            "upgrade: pip install -U labelspace"
-        )
-    if number < FORMAT:
-        raise ModelError(
-            f"{path} must be of format {FORMAT}, but is of format {number}, which this version no longer reads; "
-            "train it again"
-        )
+        writer = versions.get("labelspace", "?") if isinstance(versions, dict) else "?"
+        newer = f"written by labelspace {writer}; upgrade: pip install -U labelspace"
+        problem = newer if number > FORMAT else "which this version no longer reads; train it again"
+        raise ModelError(f"{path} must be of format {FORMAT}, but is of format {number}, {problem}")
     if not is_whole:
         problem = "does not: it was damaged or edited"
         raise ModelError(f"{path} must match its checksum, but {problem}; copy or train it again")
     return manifest  # type: ignore[no-any-return]
 
 
-def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest with the checksum of everything else in it."""
+def sealed(manifest: Manifest) -> dict[str, Any]:
+    """Return the manifest with the checksum of everything else in it."""
     rest = {key: value for key, value in manifest.items() if key != "checksum"}
     return {**rest, "checksum": zlib.crc32(json.dumps(rest, sort_keys=True).encode())}
 
 
-def read_arrays(folder: str | Path, manifest: Mapping[str, Any], name: str, verify: bool | None = None) -> Arrays:
+def read_arrays(folder: Folder, manifest: Manifest, name: str, verify: bool | None = None) -> Arrays:
     """Memory-map one safetensors file of a model, checked against its manifest; its numbers are not checked yet."""
     path, content = _checked_content(folder, manifest, name, verify)
     try:
         return map_arrays(content)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ModelError(
-            f"{path} must hold the model's arrays, but is damaged ({error}); train or copy it again"
-        ) from error
+        rule = f"{path} must hold the model's arrays, but is damaged ({error})"
+        raise ModelError(f"{rule}; train or copy it again") from error
 
 
-def checked_path(folder: str | Path, manifest: Mapping[str, Any], name: str, verify: bool | None = None) -> Path:
-    """Where a file of a model lies, checked against the manifest: its size, and its checksum unless it is large."""
+def map_arrays(mapped: mmap.mmap | bytes) -> Arrays:
+    """Return the arrays of the content of a safetensors file, not copied; raise ValueError if it breaks the format.
+
+    The header is JSON: array name -> dtype, shape, and begin and end in the bytes that follow the header. There must be
+    no gap, no overlap, and nothing outside the file.
+    """
+    size = int.from_bytes(mapped[:LENGTH_BYTES], "little")
+    begin = LENGTH_BYTES + size
+    if size > MAX_HEADER_BYTES or begin > len(mapped):
+        raise ValueError(f"its header must fit into the file and {MAX_HEADER_BYTES} bytes")
+    header = json.loads(mapped[LENGTH_BYTES:begin], object_pairs_hook=_unique)
+    if not isinstance(header, dict):
+        raise ValueError("its header must be an object")
+    header.pop("__metadata__", None)
+    spans, arrays = [(0, 0), (len(mapped) - begin,) * 2], {}
+    for key, entry in header.items():
+        dtype, shape, (start, stop) = _DTYPES[entry["dtype"]], entry["shape"], entry["data_offsets"]
+        if not all(type(n) is int and n >= 0 for n in (*shape, start, stop)):
+            raise ValueError(f"{key!r} must have integers of at least 0 as shape and place")
+        if stop - start != math.prod(shape) * dtype.itemsize or (begin + start) % dtype.itemsize:
+            raise ValueError(f"{key!r} must have a place of the size of its shape")
+        spans.append((start, stop))
+        if stop > len(mapped) - begin:
+            raise ValueError(f"{key!r} must end within the file")
+        arrays[key] = np.frombuffer(mapped, dtype, math.prod(shape), begin + start).reshape(shape)
+    if any(stop != start for (_, stop), (start, _) in pairwise(sorted(spans))):
+        raise ValueError("its arrays must follow each other without gap or overlap")
+    return arrays
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; raise ValueError if a key occurs twice."""
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
+        raise ValueError("its header must name each array once")
+    return unique
+
+
+def checked_path(folder: Folder, manifest: Manifest, name: str, verify: bool | None = None) -> Path:
+    """Return the path of a file of a model; check its size, and unless it is large its checksum."""
     return _checked_content(folder, manifest, name, verify)[0]
 
 
-def read_labels(folder: str | Path, manifest: Mapping[str, Any], verify: bool | None = None) -> LabelSpace | None:
-    """The label space of a model folder, checked, or None where it was saved without."""
+def read_labels(folder: Folder, manifest: Manifest, verify: bool | None = None) -> LabelSpace | None:
+    """Load and check the label space of a model folder; return None if it was saved without labels."""
     with refusing_damage(folder):
         if LABELS not in manifest["files"]:
             return None
@@ -244,37 +267,33 @@ def read_labels(folder: str | Path, manifest: Mapping[str, Any], verify: bool | 
 
 
 def _checked_content(
-    folder: str | Path, manifest: Mapping[str, Any], name: str, verify: bool | None
+    folder: Folder, manifest: Manifest, name: str, verify: bool | None
 ) -> tuple[Path, mmap.mmap | bytes]:
-    """Where a file of a model lies, and its content, memory-mapped; its size, and maybe checksum, are checked.
+    """Return the path of a file of a model and its memory-mapped content; check its size, and maybe its checksum.
 
     The map is private and copy-on-write: arrays look writable, so numba compiles one version of a kernel, not two.
     """
     with refusing_damage(folder):
         path, expected = Path(folder) / name, manifest["files"].get(name)
         if expected is None or not path.is_file():
-            raise ModelError(
-                f"the model must hold {name}, but {path} is missing; copy the whole folder, or train again"
-            )
+            rule = f"the model must hold {name}, but {path} is missing"
+            raise ModelError(f"{rule}; copy the whole folder, or train again")
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if size else b""
         if size != expected["bytes"]:
-            raise ModelError(
-                f"{path} must have {expected['bytes']} bytes, but has {size}: it is truncated or of another model; "
-                "copy the whole folder again, or train again"
-            )
+            rule = f"{path} must have {expected['bytes']} bytes, but has {size}: it is truncated or of another model"
+            raise ModelError(f"{rule}; copy the whole folder again, or train again")
         if verify is None:
             verify = size <= VERIFY_UP_TO
         if verify and zlib.crc32(content) != expected["crc32"]:
-            raise ModelError(
-                f"{path} must match its checksum, but does not: it is damaged; copy it again, or train again"
-            )
+            rule = f"{path} must match its checksum, but does not: it is damaged"
+            raise ModelError(f"{rule}; copy it again, or train again")
     return path, content
 
 
-def folder_bytes(folder: str | Path) -> int:
-    """What a model weighs on disk."""
+def folder_bytes(folder: Folder) -> int:
+    """Return the bytes of a model on disk."""
     return sum(path.stat().st_size for path in Path(folder).iterdir() if path.is_file())
 
 
@@ -290,20 +309,18 @@ def _crc32(path: Path) -> int:
     return checksum
 
 
-def check_writable(folder: str | Path, force: bool = False) -> None:
-    """Refuse a target that cannot be written, or that holds anything but a model: it would be replaced.
+def check_writable(folder: Folder, force: bool = False) -> None:
+    """Raise ModelError if a target cannot be written, or has other files than a model, which would be replaced.
 
-    With ``force`` a folder with other files is replaced too, unless it is one that nobody means.
+    With ``force`` a folder with other files is replaced too, unless it is a working folder, a home or a repository.
     """
     path = Path(folder)
     try:
         _check_replaceable(path, force)
         above = next(parent for parent in Path(os.path.realpath(path)).parents if parent.exists())
     except OSError as error:
-        raise ModelError(
-            f"--out must be a folder that can be read, but {path} cannot ({error.strerror or error}); "
-            "give another folder"
-        ) from error
+        rule = f"--out must be a folder that can be read, but {path} cannot ({error.strerror or error})"
+        raise ModelError(f"{rule}; give another folder") from error
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise ModelError(f"--out must lie in a folder that can be written, but {above} cannot; give another folder")
 
@@ -313,16 +330,12 @@ def _check_replaceable(path: Path, force: bool) -> None:
         raise ModelError(f"--out must be a folder, but {path} is a file; give another name")
     if path.is_dir() and not _is_model_or_empty(path):
         if not force:
-            raise ModelError(
-                f"--out must be a new folder or an older model, but {path} holds other files; give another folder, "
-                "or save with force to replace all that is in it"
-            )
+            rule = f"--out must be a new folder or an older model, but {path} holds other files"
+            raise ModelError(f"{rule}; give another folder, or save with force to replace all that is in it")
         real, here = Path(os.path.realpath(path)), Path.cwd()
         if real in (here, *here.parents, Path(os.path.realpath(Path.home()))) or (real / ".git").exists():
-            raise ModelError(
-                f"force must not replace a working folder, a home or a repository, but {path} is one; "
-                "give another folder"
-            )
+            rule = f"force must not replace a working folder, a home or a repository, but {path} is one"
+            raise ModelError(f"{rule}; give another folder")
     if path.is_mount():
         raise ModelError(f"--out must be a folder that can be replaced, but {path} is a mount; give a folder in it")
 

@@ -250,9 +250,8 @@ def _with_params(packed: dict[str, Any], cls: type[Stateful]) -> Stateful:
         loaded = cls().set_params(**params)
         Estimator.check_params(loaded)  # not whether packages are installed: that is asked where they are used
     except ParameterError as error:
-        raise ModelError(
-            f"the saved {cls.name} must have parameters of this version, but: {error}; train it again"
-        ) from error
+        rule = f"the saved {cls.name} must have parameters of this version, but: {error}"
+        raise ModelError(f"{rule}; train it again") from error
     return loaded
 
 

@@ -1,4 +1,4 @@
-"""The arrays that travel between all parts, and what reports the progress of long work."""
+"""The types of arrays that all parts of the package exchange, and of functions that report progress."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ class OverallProgress(Protocol):
     """A ``Progress`` that can also show a training of many steps as one."""
 
     def overall(self, phase: str, step: str, share: float, seconds_left: float | None) -> None:
-        """What is done now, the share of the whole that is done, and the seconds left where they are known."""
+        """Report the current step, the share of the whole that is done, and the seconds left if they are known."""

@@ -39,30 +39,28 @@ class Columns:
                 raise DataError(f"{what} must name at least one column, but one is empty; write for example title")
         duplicates = [name for name in names if names.count(name) > 1]
         if duplicates:
-            raise DataError(
-                f"each column must be named once, as input or output, but {duplicates[0]!r} is named twice; remove one"
-            )
+            rule = f"each column must be named once, as input or output, but {duplicates[0]!r} is named twice"
+            raise DataError(f"{rule}; remove one")
         for name in self.output_names:  # else a label's column would be ambiguous
             longer = [other for other in self.output_names if other.startswith(name + ": ")]
             if longer:
-                raise DataError(
-                    f"no output may start with another and ': ', but {longer[0]!r} starts with {name!r}; rename one"
-                )
+                rule = f"no output may start with another and ': ', but {longer[0]!r} starts with {name!r}"
+                raise DataError(f"{rule}; rename one")
 
     @cached_property
     def output_names(self) -> tuple[str, ...]:
-        """The output columns of all groups."""
+        """Return the output columns of all groups."""
         return tuple(name for group in self.outputs for name in group)
 
     def split_label(self, label: str) -> tuple[int, str]:
-        """The index of the output column, and the value, of a label; -1 where it belongs to none."""
+        """Return the index of the output column of a label, -1 for none, and the value."""
         for index, column in enumerate(self.output_names):
             if label.startswith(column + ": "):
                 return index, label[len(column) + 2 :]
         return -1, label
 
     def masks(self, labels: Iterable[str]) -> dict[str, Bools]:
-        """Which labels belong to each output column. Shape (n_labels,) each.
+        """Return which labels belong to each output column. Shape (n_labels,) each.
 
         >>> Columns(("title",), (("brand",), ("L0",))).masks(["brand: Tata", "L0: Tea"])["L0"].tolist()
         [False, True]
@@ -75,8 +73,8 @@ class Columns:
 class Fields:
     """The columns of a file that hold the texts, the labels and the ids of its documents.
 
-    ``label_separator`` parts the labels of a cell; None where a cell is a list, or one label. With ``indicators`` the
-    label columns are called like the labels, and hold 0 or 1.
+    ``label_separator`` separates the labels of a cell; None if a cell is a list, or one label. With ``indicators`` the
+    label columns have the names of the labels, and contain 0 or 1.
     """
 
     text: tuple[str, ...] = ("text",)
@@ -84,8 +82,8 @@ class Fields:
     id: str | None = "id"
     label_separator: str | None = "|"
     indicators: bool = False
-    normalize_labels: bool = False  # labels that differ in case or spaces alone are one
-    features: str = "features"  # the column of ready-made features, where there is one
+    normalize_labels: bool = False  # labels that differ in case or spaces only are one label
+    features: str = "features"  # the column of ready-made features, if any
 
     def __post_init__(self) -> None:
         for key in ("text", "labels"):
@@ -105,41 +103,36 @@ class Dataset:
     X: Csr | None = None
     ids: Sequence[str] | None = None
     name: str = ""
-    columns: Columns | None = None  # where the documents are rows of a table
-    fields: Fields | None = None  # the columns that were read, where the documents are rows of a file
+    columns: Columns | None = None  # if the documents are rows of a table
+    fields: Fields | None = None  # the columns that were read, if the documents are rows of a file
     filtered: Csr | None = None  # (n, n_labels): labels that do not count for a document, neither right nor wrong
 
     def __post_init__(self) -> None:
         if self.texts is None and self.X is None:
             raise DataError("a data set must have texts or features, but has neither; pass texts=... or X=...")
         if self.Y.shape[1] != len(self.labels):
-            raise DataError(
-                f"Y must have one column per label, but has {self.Y.shape[1]} for {len(self.labels)} labels; "
-                "pass the LabelSpace that Y was built with"
-            )
+            rule = f"Y must have one column per label, but has {self.Y.shape[1]} for {len(self.labels)} labels"
+            raise DataError(f"{rule}; pass the LabelSpace that Y was built with")
         n = self.Y.shape[0]
-        sizes = {
-            "texts": None if self.texts is None else len(self.texts),
-            "feature rows": None if self.X is None else self.X.shape[0],
-            "rows of filtered labels": None if self.filtered is None else self.filtered.shape[0],
-            "ids": None if self.ids is None else len(self.ids),
-        }
-        for what, size in sizes.items():
-            if size is not None and size != n:
-                raise DataError(
-                    f"there must be as many {what} as documents, but there are {size} for {n}; give one per document"
-                )
+        parts = {"texts": self.texts, "feature rows": self.X, "rows of filtered labels": self.filtered, "ids": self.ids}
+        for what, part in parts.items():
+            if part is None:
+                continue
+            size = len(part) if isinstance(part, Sequence) else part.shape[0]
+            if size != n:
+                rule = f"there must be as many {what} as documents, but there are {size} for {n}"
+                raise DataError(f"{rule}; give one per document")
 
     def __len__(self) -> int:
         return int(self.Y.shape[0])
 
     @property
     def inputs(self) -> Csr | Sequence[str]:
-        """The input of a model: ready-made features where there are any, else the texts."""
+        """Return the input of a model: ready-made features if any, else the texts."""
         return self.X if self.X is not None else (self.texts or [])
 
     def rows(self, index: npt.ArrayLike) -> Dataset:
-        """The documents with these row numbers, in this order."""
+        """Return the documents with these row numbers, in this order."""
         at = np.asarray(index, dtype=np.int64)
         texts, ids = (None if values is None else [values[i] for i in at] for values in (self.texts, self.ids))
         X, filtered = (None if matrix is None else matrix[at] for matrix in (self.X, self.filtered))

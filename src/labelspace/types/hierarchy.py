@@ -44,12 +44,12 @@ class Hierarchy:
 
     @property
     def edges(self) -> Ints:
-        """Rows (child, parent), sorted. Shape (n_edges, 2)."""
+        """Return rows (child, parent), sorted. Shape (n_edges, 2)."""
         coo = self.parents.tocoo()
         return np.stack([coo.row, coo.col], axis=1).astype(np.int32)
 
     def without(self, label: int) -> Hierarchy:
-        """The same with the edges of a label removed: its children become children of its parents.
+        """Return the hierarchy without the edges of a label: its children become children of its parents.
 
         >>> Hierarchy.from_edges([[1, 0], [2, 1]], n_labels=3).without(1).edges.tolist()
         [[2, 0]]
@@ -61,11 +61,11 @@ class Hierarchy:
         return Hierarchy.from_edges(np.concatenate([others, bridges]), self.parents.shape[0])
 
     def find_cycle(self) -> list[int]:
-        """The labels of one cycle, each followed by one of its parents; empty where there is none."""
+        """Return the labels of one cycle, each followed by one of its parents; empty if there is no cycle."""
         unresolved = self._levels[1]
         if not unresolved.any():
             return []
-        # Every unresolved label has an unresolved parent, so walking up from any of them must end in a cycle.
+        # Every unresolved label has an unresolved parent, so the way up from any of them ends in a cycle.
         label, visited = int(np.flatnonzero(unresolved)[0]), {}
         walk: list[int] = []
         while label not in visited:
@@ -76,7 +76,7 @@ class Hierarchy:
         return walk[visited[label] :]
 
     def is_forest(self) -> bool:
-        """Whether every label has one parent at most, and a root above it: then there is no cycle."""
+        """Return whether every label has at most one parent, and a root above it: then there is no cycle."""
         n = self.parents.shape[0]
         if np.diff(self.parents.indptr).max(initial=0) > 1:
             return False
@@ -90,7 +90,7 @@ class Hierarchy:
 
     @cached_property
     def _levels(self) -> tuple[Ints, Bools]:
-        """Longest distance from a root, and which labels are on or below a cycle."""
+        """Return the longest distance of each label from a root, and which labels are on or below a cycle."""
         n = self.parents.shape[0]
         level = np.zeros(n, np.int32)
         waiting = np.diff(self.parents.indptr).astype(np.int64)  # number of unresolved parents
@@ -110,14 +110,14 @@ class Hierarchy:
 
     @property
     def levels(self) -> Ints:
-        """Depth of each label: 0 for a root, else one more than its deepest parent. Shape (n_labels,)."""
+        """Return the depth of each label: 0 for a root, else one more than its deepest parent. Shape (n_labels,)."""
         return self._levels[0]
 
     @cached_property
     def ancestors(self) -> Csr:
-        """Row l marks all ancestors of l, without l itself. Shape (n_labels, n_labels).
+        """Return a matrix whose row l marks all ancestors of l, without l itself. Shape (n_labels, n_labels).
 
-        Level by level: the ancestors of a label are its parents and their ancestors.
+        It is built level by level: the ancestors of a label are its parents and their ancestors.
         """
         levels, n = self.levels, self.parents.shape[0]
         found = np.zeros(0, np.int32)  # the ancestors of all labels so far, a label after the other; grows by doubling
@@ -126,7 +126,7 @@ class Hierarchy:
         starts = np.searchsorted(levels[order], np.arange(1, levels.max(initial=0) + 2))
         for labels in np.split(order, starts)[1:-1]:
             parents = self.parents[labels]
-            # At least those of the parent with the most; exactly, in a tree.
+            # A label has at least the ancestors of its parent with the most; in a tree, exactly these and the parent.
             least = np.maximum.reduceat(sizes[parents.indices] + 1, parents.indptr[:-1]).sum()
             check_ancestors(filled + int(least), n)
             above, at = np.unique(parents.indices, return_inverse=True)
@@ -142,7 +142,7 @@ class Hierarchy:
         return rows_of(found, begins, sizes, n)
 
     def closed(self, Y: Csr) -> Csr:
-        """The 0/1 label matrix with the ancestors of all its labels added."""
+        """Return the 0/1 label matrix with the ancestors of all its labels added."""
         check_ancestors(int(np.diff(self.ancestors.indptr)[Y.indices].sum(dtype=np.int64)), Y.nnz)
         closure = (Y + Y @ self.ancestors).tocsr()
         closure.data = np.ones_like(closure.data, dtype=np.float32)
@@ -151,7 +151,7 @@ class Hierarchy:
 
 
 def rows_of(indices: Ints, begins: Longs, sizes: Longs, n_columns: int) -> Csr:
-    """The matrix of ones whose row i has the columns ``indices[begins[i] : begins[i] + sizes[i]]``.
+    """Return the matrix of ones whose row i has the columns ``indices[begins[i] : begins[i] + sizes[i]]``.
 
     >>> rows_of(np.array([4, 0, 1]), np.array([1, 0]), np.array([2, 1]), 5).toarray().tolist()
     [[1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]]
@@ -162,15 +162,13 @@ def rows_of(indices: Ints, begins: Longs, sizes: Longs, n_columns: int) -> Csr:
 
 
 def check_ancestors(n_pairs: int, n_labels: int) -> None:
-    """A deep hierarchy has quadratically many pairs of a label and an ancestor; too many are an error."""
+    """Raise DataError for too many pairs of a label and an ancestor: deep hierarchies have quadratically many."""
     limit = max(MAX_ANCESTORS.value, ANCESTORS_PER_LABEL * n_labels)
     if n_pairs > limit:
-        raise DataError(
-            f"the labels must have at most {limit} ancestors in all, but have {n_pairs} or more; use a hierarchy of "
-            f"fewer levels, or {MAX_ANCESTORS.raise_it}"
-        )
+        rule = f"the labels must have at most {limit} ancestors in all, but have {n_pairs} or more"
+        raise DataError(f"{rule}; use a hierarchy of fewer levels, or {MAX_ANCESTORS.raise_it}")
 
 
 def too_many_levels(n: int, what: str = "a hierarchy") -> DataError:
-    """The error for something of more than n levels."""
+    """Return the error for something of more than n levels."""
     return DataError(f"{what} must have at most {n} levels, but has more; use fewer levels, or {MAX_LEVELS.raise_it}")

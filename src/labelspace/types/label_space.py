@@ -1,21 +1,106 @@
-"""All labels: names, synonyms, counts, hierarchy, and what a vocabulary says of them."""
+"""All labels: names, synonyms, counts, hierarchy, and their concepts in a vocabulary."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from labelspace.errors import DataError
 from labelspace.types.arrays import Csr, Ints, Longs
-from labelspace.types.concept import NO_CONCEPT, Concept
 from labelspace.types.hierarchy import Hierarchy, too_many_levels
 from labelspace.types.limits import MAX_LEVELS, MAX_PATH_CHARACTERS
-from labelspace.types.name_index import NameIndex
 
 PATH_SEPARATOR = " > "
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """The URI, the notation, the names by language and the hidden names of a label; each may be missing.
+
+    Hidden names are synonyms too, which are found in texts and never shown.
+
+    >>> concept = Concept("http://example.org/p2", "02.1", {"fi": "kissat"})
+    >>> concept.name_in("fi", "cats"), concept.name_in("sv", "cats")
+    ('kissat', 'cats')
+    """
+
+    uri: str | None = None
+    notation: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)  # language, such as "fi" -> name
+    hidden: tuple[str, ...] = ()
+
+    def name_in(self, language: str | None, otherwise: str) -> str:
+        """Return the name in a language, or ``otherwise`` if there is none."""
+        return otherwise if language is None else self.names.get(language, otherwise)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of a line of ``labels.jsonl``; missing ones are left out."""
+        fields = {"id": self.uri, "notation": self.notation, "names": dict(self.names), "hidden": list(self.hidden)}
+        return {key: value for key, value in fields.items() if value}
+
+    @staticmethod
+    def from_json(row: Mapping[str, Any]) -> Concept:
+        """Read what ``to_json`` returned; raise a ``ValueError`` with the rule that a wrong field breaks.
+
+        >>> Concept.from_json({"label": "cats", "notation": "02.1"}).notation
+        '02.1'
+        """
+        uri, notation, names, hidden = (row.get(key) for key in ("id", "notation", "names", "hidden"))
+        for key, value in (("id", uri), ("notation", notation)):
+            if value is not None and not isinstance(value, str):
+                raise ValueError(f"{key!r} to be a text")
+        if not isinstance(names, dict | None) or not all(isinstance(name, str) for name in (names or {}).values()):
+            raise ValueError("'names' to be names by language")
+        if not isinstance(hidden, list | None) or not all(isinstance(name, str) for name in hidden or ()):
+            raise ValueError("'hidden' to be a list of names")
+        return Concept(uri or None, notation or None, names or {}, tuple(hidden or ()))
+
+
+NO_CONCEPT = Concept()
+
+
+class NameIndex(Mapping[str, int]):
+    """The number of each name, in 12 bytes a name: for names that are read on demand, which a dict would all keep.
+
+    Names are found by their hashes, and read again to be compared.
+
+    >>> index = NameIndex(("cat", "dog"))
+    >>> index["dog"], index.get("cow"), len(index)
+    (1, None, 2)
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        hashes = np.fromiter(map(hash, names), np.int64, len(names))
+        order = np.argsort(hashes, kind="stable")
+        self._names, self._hashes, self._order = names, hashes[order], order.astype(np.int32)
+
+    def __getitem__(self, name: str) -> int:
+        wanted = hash(name)
+        for at in range(int(np.searchsorted(self._hashes, wanted)), len(self._hashes)):
+            if self._hashes[at] != wanted:
+                break
+            number = int(self._order[at])
+            if self._names[number] == name:
+                return number
+        raise KeyError(name)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def duplicate(self) -> str | None:
+        """Return a name that occurs twice; None if all names are different."""
+        for at in np.flatnonzero(np.diff(self._hashes) == 0).tolist():
+            name = self._names[int(self._order[at + 1])]
+            if self[name] != int(self._order[at + 1]):
+                return name
+        return None
 
 
 @dataclass(frozen=True)
@@ -36,21 +121,18 @@ class LabelSpace:
 
     def __post_init__(self) -> None:
         n = len(self.names)
-        for what, values in (
-            ("synonym lists", self.synonyms), ("counts", self.counts), ("concepts", self.concepts)
-        ):  # fmt: skip
+        parts = {"synonym lists": self.synonyms, "counts": self.counts, "concepts": self.concepts}
+        for what, values in parts.items():
             if values is not None and len(values) != n:
-                raise DataError(
-                    f"there must be as many {what} as labels, but there are {len(values)} for {n} labels; "
-                    "give one per label"
-                )
+                rule = f"there must be as many {what} as labels, but there are {len(values)} for {n} labels"
+                raise DataError(f"{rule}; give one per label")
 
     def __len__(self) -> int:
         return len(self.names)
 
     @cached_property
     def index(self) -> Mapping[str, int]:
-        """Name -> id. Duplicate names are an error."""
+        """Return the id of each name; raise DataError if two labels have the same name."""
         if isinstance(self.names, (list, tuple)):
             index = {name: i for i, name in enumerate(self.names)}
             if len(index) == len(self.names):
@@ -63,11 +145,11 @@ class LabelSpace:
 
     @cached_property
     def uris(self) -> Mapping[str, int]:
-        """URI -> id, of the labels that have one."""
+        """Return the id of each URI, for labels that have one."""
         return {concept.uri: i for i, concept in enumerate(self.concepts or ()) if concept.uri is not None}
 
     def find(self, label: str) -> int | None:
-        """The id of the label with this name or URI, which may be in angle brackets; None where there is none.
+        """Return the id of the label with this name or URI, which may be in angle brackets; None if there is none.
 
         >>> space = LabelSpace(["cat"], concepts=[Concept("http://example.org/p1")])
         >>> space.find("cat"), space.find("<http://example.org/p1>"), space.find("dog")
@@ -79,12 +161,12 @@ class LabelSpace:
         return found
 
     def concept(self, label: int) -> Concept:
-        """What the vocabulary says of a label; an empty concept where there is none."""
+        """Return the concept of a label in the vocabulary; an empty concept if there is none."""
         return NO_CONCEPT if self.concepts is None else self.concepts[label]
 
     @property
     def are_named(self) -> bool:
-        """Whether the names are words, not numbers: some of the first thousand have a letter.
+        """Return whether the names are words, not numbers: one of the first thousand has a letter.
 
         >>> LabelSpace(["cat", "dog"]).are_named, LabelSpace.numbered(2).are_named
         (True, False)
@@ -93,7 +175,7 @@ class LabelSpace:
 
     @property
     def are_paths(self) -> bool:
-        """Whether the names are paths: at least half of them have a parent.
+        """Return whether the names are paths: at least half of them have a parent.
 
         >>> LabelSpace(["food", "food > bread"]).are_paths, LabelSpace(["food", "bread"]).are_paths
         (True, False)
@@ -102,7 +184,7 @@ class LabelSpace:
         return 0 < len(self) <= 2 * n_paths
 
     def with_paths(self, separator: str = PATH_SEPARATOR) -> LabelSpace:
-        """The same with the hierarchy of the names as paths; prefixes that are not labels yet are appended.
+        """Return these labels with the hierarchy of their names as paths; new prefixes are appended as labels.
 
         Documents often have leaf labels only: without the prefixes there would be one level.
 
@@ -115,48 +197,47 @@ class LabelSpace:
         return replace(space, hierarchy=Hierarchy.from_edges(space._path_edges(space.names, separator), len(space)))
 
     def _all_prefixes(self, separator: str) -> Iterator[str]:
-        """The prefixes of all names, each once."""
+        """Yield the prefixes of all names, each once."""
         seen: set[str] = set()
         left = MAX_PATH_CHARACTERS.value
         for name in self.names:
             for prefix in prefixes(name, separator):
-                if prefix in seen:  # and so are its own
+                if prefix in seen:  # and all shorter prefixes too
                     break
                 left -= len(prefix)
                 if left < 0:
-                    raise DataError(
-                        f"the prefixes of all paths must have at most {MAX_PATH_CHARACTERS.value} characters, but have "
-                        f"more; use fewer or shorter steps, or {MAX_PATH_CHARACTERS.raise_it}"
-                    )
+                    limit = MAX_PATH_CHARACTERS
+                    rule = f"the prefixes of all paths must have at most {limit.value} characters, but have more"
+                    raise DataError(f"{rule}; use fewer or shorter steps, or {limit.raise_it}")
                 seen.add(prefix)
                 yield prefix
 
     def _path_edges(self, names: Iterable[str], separator: str = PATH_SEPARATOR) -> Ints:
-        """Rows (child, parent): the nearest prefix of a name that is a label is its parent."""
+        """Return rows (child, parent): the parent is the longest prefix of a name that is a label."""
         nearest = ((name, next(filter(self.index.__contains__, prefixes(name, separator)), None)) for name in names)
         pairs = [(self.index[name], self.index[parent]) for name, parent in nearest if parent is not None]
         return np.array(pairs, np.int32).reshape(-1, 2)
 
     def texts(self) -> list[str]:
-        """Each label's name and synonyms as one text."""
-        return [
-            ". ".join([name, *also]) for name, also in zip(self.names, self.synonyms or [[]] * len(self), strict=True)
-        ]
+        """Return each label's name and synonyms as one text."""
+        synonyms = self.synonyms or [[]] * len(self)
+        return [". ".join([name, *also]) for name, also in zip(self.names, synonyms, strict=True)]
 
     @staticmethod
     def numbered(n_labels: int) -> LabelSpace:
-        """Labels without names: they are called '0', '1', ..."""
+        """Return labels without names of their own: they are called '0', '1', ..."""
         return LabelSpace([str(i) for i in range(n_labels)])
 
     def counted(self, Y: Csr) -> LabelSpace:
-        """The same with the counts of the training labels Y (n, n_labels)."""
+        """Return these labels with the counts of the training labels Y (n, n_labels)."""
         counts = np.bincount(Y.indices, minlength=len(self)).astype(np.int64)
         return replace(self, counts=counts, n_documents=int(Y.shape[0]))
 
     def extended(self, names: Iterable[str]) -> LabelSpace:
-        """The same with unknown names appended (no synonyms, count 0); existing ids do not change.
+        """Return these labels with unknown names appended (no synonyms, count 0); existing ids do not change.
 
-        In a hierarchy of paths, the parent of a new path is its nearest prefix; otherwise a new label has no parent.
+        In a hierarchy of paths, the parent of a new path is its longest prefix that is a label; otherwise a new label
+        has no parent.
         """
         new = [name for name in dict.fromkeys(names) if name not in self.index]
         if not new:
@@ -175,7 +256,7 @@ class LabelSpace:
 
 
 def prefixes(path: str, separator: str = PATH_SEPARATOR) -> Iterator[str]:
-    """The prefixes of a path, longest first, each made when asked for; none where a step of the path is blank.
+    """Yield the prefixes of a path, longest first; none if a step of the path is blank.
 
     >>> list(prefixes("food > bread > rye"))
     ['food > bread', 'food']
@@ -190,6 +271,6 @@ def prefixes(path: str, separator: str = PATH_SEPARATOR) -> Iterator[str]:
 
 
 def _steps(path: str, separator: str = PATH_SEPARATOR) -> list[str]:
-    """The steps of a path; none where one is blank."""
+    """Return the steps of a path; none if a step is blank."""
     steps = path.split(separator)
     return steps if all(map(str.strip, steps)) else []

@@ -1,11 +1,11 @@
-"""Limits on what input may ask for, so that a small file cannot fill the memory; each is raised by a variable."""
+"""Limits on the input, so that a small file cannot fill the memory; an environment variable raises each limit."""
 
 import os
 from dataclasses import dataclass
 
 from labelspace.errors import ParameterError
 
-_MAX_DIGITS = 18
+_MAX_DIGITS = 18  # so that a limit fits into 64 bits
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Limit:
 
     @property
     def value(self) -> int:
-        """The limit that applies now."""
+        """Return the limit that applies now."""
         given = os.environ.get(self.variable, "").strip()
         if not given:
             return self.default
@@ -32,24 +32,24 @@ class Limit:
 
     @property
     def raise_it(self) -> str:
-        """The remedy for an error message."""
+        """Return the remedy for an error message."""
         return f"set {self.variable} to allow more"
 
 
 MAX_LINE_BYTES = Limit("LABELSPACE_MAX_LINE_BYTES", 64 * 2**20)
 """Bytes of a line, or of a CSV row over several lines."""
 MAX_LABELS = Limit("LABELSPACE_MAX_LABELS", 5_000_000)
-"""Labels without names, where a file has fewer label occurrences; the largest public data sets have 3 million."""
+"""Labels without names, if a file has fewer label occurrences; the largest public data sets have 3 million."""
 MAX_FEATURES = Limit("LABELSPACE_MAX_FEATURES", 2**24)
-"""Columns of features, where a file has fewer values; the largest public data sets have 2 million."""
+"""Columns of features, if a file has fewer values; the largest public data sets have 2 million."""
 MAX_LEVELS = Limit("LABELSPACE_MAX_LEVELS", 1000)
 """Levels of a hierarchy, and steps of a path."""
 MAX_ANCESTORS = Limit("LABELSPACE_MAX_ANCESTORS", 50_000_000)
-"""Pairs of a label, or of a label of a document, and an ancestor, where these are over ``ANCESTORS_PER_LABEL`` each."""
-ANCESTORS_PER_LABEL = 32
+"""Pairs of a label, or of a label of a document, and an ancestor, if there are over ``ANCESTORS_PER_LABEL`` of each."""
+ANCESTORS_PER_LABEL = 32  # always allowed: real hierarchies have a few levels
 MAX_PATH_CHARACTERS = Limit("LABELSPACE_MAX_PATH_CHARACTERS", 2**29)
 """Characters of all prefixes that become labels because label names are paths."""
 MAX_SELECTION_CHARACTERS = Limit("LABELSPACE_MAX_SELECTION_CHARACTERS", 64 * 2**20)
-"""Characters of a file of labels that an answer may, or may not, have."""
+"""Characters of a file with the labels that answers may have, or may not have."""
 MAX_RDF_BYTES = Limit("LABELSPACE_MAX_RDF_BYTES", 2**30)
 """Bytes of a vocabulary in Turtle, RDF/XML or JSON-LD, which is read into memory as a whole."""

@@ -1,4 +1,4 @@
-"""The propensity of a label: how likely it is to be given to a document that it fits. Rare labels are often forgotten.
+"""The propensity of a label: how likely it is to be given to a document that it fits. Rare labels are often missing.
 
 Jain, Prabhu, Varma (KDD 2016) estimate it from the training data, with n_l documents of label l among N::
 

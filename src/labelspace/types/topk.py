@@ -1,4 +1,4 @@
-"""The best labels of documents."""
+"""``TopK``: the best labels of documents."""
 
 from __future__ import annotations
 
@@ -25,10 +25,8 @@ class TopK:
 
     def __post_init__(self) -> None:
         if self.labels.ndim != 2 or self.labels.shape != self.scores.shape:
-            raise DataError(
-                f"labels and scores of a TopK must be 2-dimensional and of equal shape, but have shapes "
-                f"{self.labels.shape} and {self.scores.shape}; pass one score per label"
-            )
+            rule = "labels and scores of a TopK must be 2-dimensional and of equal shape, but have shapes"
+            raise DataError(f"{rule} {self.labels.shape} and {self.scores.shape}; pass one score per label")
         object.__setattr__(self, "labels", np.ascontiguousarray(self.labels, dtype=np.int32))
         object.__setattr__(self, "scores", np.ascontiguousarray(self.scores, dtype=np.float32))
 
@@ -37,17 +35,17 @@ class TopK:
 
     @property
     def k(self) -> int:
-        """Labels per document."""
+        """Return the number of labels per document."""
         return int(self.labels.shape[1])
 
     @staticmethod
     def empty(n: int, k: int) -> TopK:
-        """A TopK of padding only."""
+        """Return a TopK of padding only."""
         return TopK(np.full((n, k), -1, np.int32), np.full((n, k), -np.inf, np.float32))
 
     @staticmethod
     def from_scores(scores: npt.ArrayLike, k: int) -> TopK:
-        """The k best of dense scores (n, n_labels); ties go to the smaller label id, -inf is no label."""
+        """Take the k best of dense scores (n, n_labels); ties go to the smaller label id, -inf is no label."""
         table = np.asarray(scores, dtype=np.float32)
         order = np.argsort(-table, axis=1, kind="stable")[:, :k]
         best = np.take_along_axis(table, order, axis=1)
@@ -71,7 +69,7 @@ class TopK:
         return top
 
     def padded(self, k: int) -> TopK:
-        """The same with exactly k labels per document: truncated, or padded with -1 / -inf."""
+        """Return exactly k labels per document: truncated, or padded with -1 / -inf."""
         if self.k >= k:
             return TopK(self.labels[:, :k], self.scores[:, :k])
         out = TopK.empty(len(self), k)
@@ -80,7 +78,7 @@ class TopK:
         return out
 
     def at_least(self, score: float) -> TopK:
-        """The same without labels of a lower score.
+        """Drop the labels of a lower score.
 
         >>> TopK.from_scores([[0.9, 0.1]], k=2).at_least(0.5).labels.tolist()
         [[0, -1]]
@@ -89,7 +87,7 @@ class TopK:
         return TopK(np.where(low, -1, self.labels), np.where(low, -np.inf, self.scores))
 
     def among(self, allowed: Bools, k: int) -> TopK:
-        """The first k that are allowed (n_labels,), of each document.
+        """Return the first k labels of each document that are allowed (n_labels,).
 
         >>> TopK.from_scores([[0.9, 0.1, 0.5]], k=3).among(np.array([False, True, True]), k=3).labels.tolist()
         [[2, 1, -1]]
@@ -97,14 +95,14 @@ class TopK:
         return self.where(allowed[self.labels], k)
 
     def where(self, kept: Bools, k: int) -> TopK:
-        """The first k of each document of those that are marked (n, k), and not padding."""
+        """Return the first k labels of each document that are marked (n, k)."""
         kept = kept & (self.labels >= 0)
         order = np.argsort(~kept, axis=1, kind="stable")[:, :k]
         labels, scores = np.where(kept, self.labels, -1), np.where(kept, self.scores, -np.inf)
         return TopK(np.take_along_axis(labels, order, 1), np.take_along_axis(scores, order, 1)).padded(k)
 
     def to_csr(self, n_labels: int, with_scores: bool = False) -> Csr:
-        """The labels as a 0/1 matrix (n, n_labels), or with their scores in place of ones.
+        """Return the labels as a 0/1 matrix (n, n_labels), or with their scores in place of ones.
 
         >>> TopK.from_scores([[0.125, 0.75, 0.25]], k=2).to_csr(3, with_scores=True).toarray().tolist()
         [[0.0, 0.75, 0.25]]
