@@ -3,6 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.kernels.beam_search import (
+    LinearTrees,
     NodeVectors,
     NodeWeights,
     Search,
@@ -67,8 +68,8 @@ def node_weights(W, bias):
 def search(X, W, bias, first, last, label, roots, k, settings):
     """``beam_search`` for all rows."""
     out = TopK.empty(X.shape[0], k)
-    tree = Tree(first, last, label)
-    beam_search(csr_arrays(X), 0, X.shape[0], node_weights(W, bias), tree, roots, settings, out.labels, out.scores)
+    trees = LinearTrees(*node_weights(W, bias), first, last, label, roots, *settings)
+    beam_search(csr_arrays(X), 0, X.shape[0], trees, out.labels, out.scores)
     return out
 
 
@@ -168,7 +169,7 @@ def test_advance_beams_moves_every_beam_one_level_down():
     W, bias, first, last, label, roots = forest(rng, trees=2, fan=4, n_features=30)
     beams, scores = np.full((20, 3), -1, np.int32), np.full((20, 3), -np.inf, np.float32)
     beams[:, 0], scores[:, 0] = roots[1], 0.0
-    rest = (node_weights(W, bias), Tree(first, last, label), 3.0, beams, scores)
+    rest = (LinearTrees(*node_weights(W, bias), first, last, label, roots, 3, 3.0), beams, scores)
     advance_beams(csr_arrays(X), 0, 20, *rest)
     margins = (X.toarray() @ W.toarray() + bias)[:, first[roots[1]] : last[roots[1]]]
     best = np.argsort(-margins, axis=1)[:, :3]

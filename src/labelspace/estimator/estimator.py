@@ -116,7 +116,7 @@ class Stateful:
     @property
     def is_fitted(self) -> bool:
         """Whether every learned attribute is set."""
-        return all(key in self.__dict__ for key in self.state)
+        return self.state.keys() <= self.__dict__.keys()
 
     def check_fitted(self) -> None:
         """Raise NotFittedError unless every learned attribute is set."""

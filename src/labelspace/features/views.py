@@ -115,7 +115,9 @@ class Views:
     @property
     def n(self) -> int:
         """The number of documents."""
-        return next((n_rows(table) for table in self.tables.values()), 0)
+        for table in self.tables.values():
+            return n_rows(table)
+        return 0
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a Table; the view's name says which
         if name in self.tables:
@@ -246,7 +248,7 @@ def _marked(table: Table) -> Table:
 
 def n_rows(table: Table) -> int:
     """The number of documents of a table."""
-    return len(table) if isinstance(table, Sequence) else int(table.shape[0])
+    return int(table.shape[0]) if hasattr(table, "shape") else len(table)
 
 
 def width_of(table: Table) -> int:

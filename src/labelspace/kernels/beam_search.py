@@ -38,6 +38,26 @@ class NodeWeights(NamedTuple):
     bias: Floats  # (n_nodes,)
 
 
+class LinearTrees(NamedTuple):
+    """Trees with a linear classifier for each node, and how they are searched.
+
+    The fields of ``NodeWeights``, ``Tree`` and ``Search`` in one tuple: numba takes longer to find the types of nested
+    or of several named tuples, which counts where one document is tagged at a time.
+    """
+
+    values: Table
+    nodes: Ints
+    starts: Ints
+    bias: Floats
+    first_child: Ints
+    last_child: Ints
+    label: Ints
+    roots: Ints
+    beam_size: int
+    power: float
+    min_log_activation: float = -np.inf
+
+
 class NodeVectors(NamedTuple):
     """A classifier on dense rows for each node: ``weights`` (n_nodes, width) times a scale per node, and a bias."""
 
@@ -183,15 +203,21 @@ def is_quicker_at_once(indices: Ints, starts: Ints, n_nodes: int, beam_size: int
     return bool(total + n_nodes // RESET_COST <= SEARCH_COST * beam_size * len(indices))
 
 
+@part()
+def weights_and_tree(trees: LinearTrees) -> tuple[NodeWeights, Tree]:
+    """Return the classifiers and the nodes of trees."""
+    weights = NodeWeights(trees.values, trees.nodes, trees.starts, trees.bias)
+    return weights, Tree(trees.first_child, trees.last_child, trees.label)
+
+
 @kernel()
-def advance_beams(
-    X: CsrArrays, start: int, stop: int, weights: NodeWeights, tree: Tree, power: float, beam: Ints, beam_scores: Floats
-) -> None:
+def advance_beams(X: CsrArrays, start: int, stop: int, trees: LinearTrees, beam: Ints, beam_scores: Floats) -> None:
     """Move the beam of rows start..stop of X one level down, in place; leaves are dropped.
 
     ``beam`` and ``beam_scores`` (n, beam_size) hold nodes and log scores, padded with -1 and -inf.
     """
     beam_size = beam.shape[1]
+    weights, tree = weights_and_tree(trees)
     shift, margins = np.empty(beam_size, np.int64), np.empty(FIRST_MARGINS, np.float32)
     for row in range(start, stop):
         width = 0
@@ -205,7 +231,7 @@ def advance_beams(
         for i in range(width):
             for child in range(tree.first_child[nodes[i]], tree.last_child[nodes[i]]):
                 if tree.label[child] < 0:
-                    score = scores[i] + log_activation(margins[shift[i] + child], power)
+                    score = scores[i] + log_activation(margins[shift[i] + child], trees.power)
                     size = push(beam_scores[row], beam[row], size, score, child)
         sort_best_first(beam_scores[row], beam[row], size)
 
@@ -241,22 +267,15 @@ def expand_beam(
 
 
 @kernel()
-def beam_search(
-    X: CsrArrays,
-    start: int,
-    stop: int,
-    weights: NodeWeights,
-    tree: Tree,
-    roots: Ints,
-    search: Search,
-    out_labels: Ints,
-    out_scores: Floats,
-) -> None:
+def beam_search(X: CsrArrays, start: int, stop: int, trees: LinearTrees, out_labels: Ints, out_scores: Floats) -> None:
     """Find the top labels of rows start..stop of X: by the mean over trees of the product along a label's path.
 
     Scores are summed as logs.
     """
-    n_trees, k, n_nodes, beam_size = len(roots), out_labels.shape[1], len(tree.label), search.beam_size
+    weights, tree = weights_and_tree(trees)
+    search = Search(trees.beam_size, trees.power, trees.min_log_activation)
+    roots, beam_size = trees.roots, trees.beam_size
+    n_trees, k, n_nodes = len(roots), out_labels.shape[1], len(tree.label)
     max_leaves = k if n_trees == 1 else max(5 * beam_size, 2 * k)  # per tree: means may reorder labels
     beam = empty_beam(beam_size, beam_size)
     leaf_labels, leaf_scores = np.empty((n_trees, max_leaves), np.int32), np.empty((n_trees, max_leaves), np.float32)

@@ -153,9 +153,10 @@ class Model(Estimator):
         mask = checks.check_allowed(allowed, self.n_labels_)
         views = checks.check_inputs(X)
         checks.check_widths(views, self.widths_)
-        if views.n == 0:
+        n = views.n
+        if n == 0:
             return TopK.empty(0, k)
-        checks.check_answer(views.n, k)
+        checks.check_answer(n, k)
         depth = min(k, self.n_labels_)
         batch = max(1, PREDICTED_LABELS // depth)
         top = in_batches(lambda part: self._predict(self.read(part), depth, mask), views, depth, batch).padded(k)

@@ -37,7 +37,7 @@ from labelspace.estimator.parameter_constraints import real
 from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
 from labelspace.features.sparse_matrix import scaled_values
 from labelspace.features.views import Views
-from labelspace.kernels.beam_search import NodeWeights, Search, Tree, advance_beams
+from labelspace.kernels.beam_search import LinearTrees, NodeWeights, Search, Tree, advance_beams
 from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
 from labelspace.kernels.linear_scores import lookup_weights
 from labelspace.kernels.quantize import Int8s
@@ -45,7 +45,7 @@ from labelspace.labels.masks import FEW_LABELS, LastMask, kept_entries
 from labelspace.labels.tree import PRUNED_BIAS, PRUNED_LOG, TreeNodes, widen_beam
 from labelspace.models.evidence import Evidence
 from labelspace.models.label_tree import LabelTree
-from labelspace.models.label_tree.search import LEAVES_PER_BEAM, SearchedTrees
+from labelspace.models.label_tree.search import LEAVES_PER_BEAM
 from labelspace.models.tree_paths import path_to
 from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
@@ -256,7 +256,7 @@ class ShardedLabelTree(LabelTree):
 class ShardedTrees:
     """The top of trees, as ``advance_beams`` takes it, and the shards that have the lower levels."""
 
-    trees: SearchedTrees
+    trees: LinearTrees
     depth: int  # the last level in the front end
     shards: Shards
     mask: Any = None  # of the allowed nodes, from ``Shards.share``
@@ -266,7 +266,7 @@ class ShardedTrees:
         trees = self.trees
         out = TopK.empty(X.shape[0], k)
         scaled = sp.csr_matrix((scaled_values(X, scales), X.indices, X.indptr), shape=X.shape)
-        beam_size = trees.settings.beam_size
+        beam_size = trees.beam_size
         size = k if len(trees.roots) == 1 else max(LEAVES_PER_BEAM * beam_size, 2 * k)  # as ``beam_search``
         beams = self._top_levels(scaled)
         leaves = list[Scored]()
@@ -282,13 +282,13 @@ class ShardedTrees:
         """Search the top levels; return all nodes that the beams of each tree have held, whose leaves are in shards."""
         trees = self.trees
         rows = csr_arrays(X)
-        now = Scored.empty(len(trees.roots), X.shape[0], trees.settings.beam_size)
+        now = Scored.empty(len(trees.roots), X.shape[0], trees.beam_size)
         now.ids[:, :, 0] = trees.roots[:, None]
         now.scores[:, :, 0] = 0.0
         held = [now.trimmed()]
         for _ in range(self.depth):
             for beams, beam_scores in zip(*now, strict=True):  # of a tree
-                advance_beams(rows, 0, X.shape[0], trees.weights, trees.tree, trees.settings.power, beams, beam_scores)
+                advance_beams(rows, 0, X.shape[0], trees, beams, beam_scores)
             now.ids[np.isneginf(now.scores)] = -1  # nodes without an allowed label
             held.append(now.trimmed())
         ids, scores = Scored.joined(held)
@@ -297,18 +297,15 @@ class ShardedTrees:
     def among(self, allowed: Bools) -> AllowedShardedTrees:
         """Return trees of only the allowed labels; the choice of an exact search or a beam is that of one model."""
         trees = self.trees
-        label, settings = trees.tree.label, trees.settings
-        kept = TreeNodes(*trees.tree).above(allowed)
+        label, beam_size = trees.label, trees.beam_size
+        kept = TreeNodes(trees.first_child, trees.last_child, label).above(allowed)
         leaves = label[kept & (label >= 0)]
         n_labels = len(np.unique(leaves))
         if n_labels <= FEW_LABELS:
             n_inner = int((kept & (label < 0)).sum())
-            settings = settings._replace(beam_size=max(n_inner, -(-len(leaves) // LEAVES_PER_BEAM), 1))
-        weights = trees.weights._replace(bias=np.where(kept, trees.weights.bias, PRUNED_BIAS))
-        allowed_trees = replace(
-            self, trees=trees._replace(weights=weights, settings=settings), mask=self.shards.share(kept)
-        )
-        return AllowedShardedTrees(allowed_trees, n_labels)
+            beam_size = max(n_inner, -(-len(leaves) // LEAVES_PER_BEAM), 1)
+        pruned = trees._replace(bias=np.where(kept, trees.bias, PRUNED_BIAS), beam_size=beam_size)
+        return AllowedShardedTrees(replace(self, trees=pruned, mask=self.shards.share(kept)), n_labels)
 
 
 @dataclass(frozen=True)
@@ -323,8 +320,7 @@ class AllowedShardedTrees:
         trees = self.sharded.trees
 
         def find(rows: Longs, beam_size: int) -> TopK:
-            settings = trees.settings._replace(beam_size=beam_size)
-            wider = replace(self.sharded, trees=trees._replace(settings=settings))
+            wider = replace(self.sharded, trees=trees._replace(beam_size=beam_size))
             return wider.search(X if len(rows) == X.shape[0] else X[rows], scales, k)
 
-        return widen_beam(find, X.shape[0], k, min(k, self.n_labels), trees.settings.beam_size, len(trees.tree.label))
+        return widen_beam(find, X.shape[0], k, min(k, self.n_labels), trees.beam_size, len(trees.label))

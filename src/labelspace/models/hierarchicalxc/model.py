@@ -47,7 +47,7 @@ from labelspace.estimator.parameter_constraints import (
 )
 from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.beam_search import NodeVectors, NodeWeights, Search, Tree, beam_search, dense_beam_search
+from labelspace.kernels.beam_search import LinearTrees, NodeVectors, Search, Tree, beam_search, dense_beam_search
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.threads import run_blocks
@@ -313,8 +313,8 @@ class HierarchicalXC(Model):
         if self.linear_classifiers_ is not None:
             rows = CsrArrays(X.data, X.indices, X.indptr[start : stop + 1])
             values, nodes, starts, bias = self.linear_classifiers_
-            weights = NodeWeights(values, nodes, starts, beam.pruned(bias))
-            beam_search(rows, 0, stop - start, weights, tree, ROOT, settings, out.labels, out.scores)
+            trees = LinearTrees(values, nodes, starts, beam.pruned(bias), *tree, ROOT, *settings)
+            beam_search(rows, 0, stop - start, trees, out.labels, out.scores)
         else:
             assert self.encoder_ is not None
             assert self.code_classifiers_ is not None

@@ -36,7 +36,7 @@ from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array,
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.sparse_matrix import scaled_values
 from labelspace.features.views import BIGRAMS, GIVEN, WORDS, View, Views
-from labelspace.kernels.beam_search import NodeWeights, Search, Tree, advance_beams
+from labelspace.kernels.beam_search import LinearTrees, advance_beams
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.dual_cd import SolverOptions
 from labelspace.kernels.quantize import Int8s
@@ -50,7 +50,7 @@ from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
 from labelspace.models.label_tree.node_training import NO_DOCUMENTS, NodeTraining, TrainedNodes, train_parts
 from labelspace.models.label_tree.path_evidence import PathEvidence
-from labelspace.models.label_tree.search import ROW_BLOCK, AllowedTrees, SearchedTrees
+from labelspace.models.label_tree.search import ROW_BLOCK, AllowedTrees, search_trees
 from labelspace.models.label_tree.weight_parts import WeightParts
 from labelspace.training import model_selection
 from labelspace.types import Bools, Csr, Dataset, Floats, Ints, Longs, TopK
@@ -329,7 +329,7 @@ class LabelTree(Model):
         trees = self._trees
 
         def move(start: int, stop: int) -> None:
-            advance_beams(X, start, stop, trees.weights, trees.tree, self.power_of_gap, beams, scores)
+            advance_beams(X, start, stop, trees, beams, scores)
 
         run_blocks(move, len(beams), ROW_BLOCK)
 
@@ -340,8 +340,8 @@ class LabelTree(Model):
 
     def _predict(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
         if allowed is None:
-            return self._trees.search(self._documents(views), self.scales_, k)  # step 6
-        trees: AllowedTrees = self.mask_cache.get(allowed, lambda: self._trees.among(allowed))
+            return search_trees(self._trees, self._documents(views), self.scales_, k)  # step 6
+        trees: AllowedTrees = self.mask_cache.get(allowed, lambda: AllowedTrees.of(self._trees, allowed))
         return trees.search(self._documents(views), self.scales_, k)
 
     def _documents(self, views: Views) -> Csr:
@@ -349,11 +349,10 @@ class LabelTree(Model):
         return normalize_rows(X) if self.normalize else X
 
     @property
-    def _trees(self) -> SearchedTrees:
-        beam_size = min(self.beam_size, len(self.label_))
-        weights = NodeWeights(self.values_, self.nodes_, self.starts_, self.bias_)
-        tree = Tree(self.first_child_, self.last_child_, self.label_)
-        return SearchedTrees(weights, tree, self.roots_, Search(beam_size, self.power_of_gap, -np.inf))
+    def _trees(self) -> LinearTrees:
+        weights = (self.values_, self.nodes_, self.starts_, self.bias_)
+        tree = (self.first_child_, self.last_child_, self.label_, self.roots_)
+        return LinearTrees(*weights, *tree, min(self.beam_size, len(self.label_)), self.power_of_gap)
 
 
 def _documents_of(beams: Ints, n_nodes: int) -> list[Ints]:
