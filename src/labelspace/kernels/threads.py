@@ -57,8 +57,13 @@ def run_blocks(
     """
     if block < 1:
         raise ParameterError(f"block must be at least 1, but is {block}; give a larger one")
+    if 0 < n <= block:  # as of one document, where every microsecond counts
+        work(0, n)
+        if progress is not None:
+            progress(n, n)
+        return
     spans = [(start, min(start + block, n)) for start in range(0, n, block)]
-    threads = min(n_threads(), len(spans)) if len(spans) > 1 else 1
+    threads = min(n_threads(), len(spans))
     done = 0
     if threads <= 1:
         for start, stop in spans:

@@ -1,6 +1,7 @@
 """Choose the labels of an answer: the best allowed ones, the sure ones among these, and their ancestors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,7 +73,7 @@ class Answers(NamedTuple):
     ranked: TopK  # the k best labels
     judged: TopK  # what the rule was applied to
     rule: KeepRule | None
-    are_read: Bools  # whether the model knows a word of each document. Shape (n,)
+    are_read: Callable[[], Bools]  # see ``LabelChoice.are_read``; called only where the answer to a document needs it
 
     def documents(self, labels: LabelSpace) -> list[DocumentAnswer]:
         """Return the answer to each document."""
@@ -87,7 +88,7 @@ class Answers(NamedTuple):
                 out,
                 is_read,
             )
-            for (ids, scores), out, is_read in zip(tops, left_out, self.are_read.tolist(), strict=True)
+            for (ids, scores), out, is_read in zip(tops, left_out, self.are_read().tolist(), strict=True)
         ]
 
 
@@ -124,7 +125,7 @@ class LabelChoice(NamedTuple):
         rule = self.keep_rule(options)
         allowed = None if selection is None else selection.allowed
         calibrated = calibrated or rule is not None
-        are_read = self.are_read(views)
+        are_read = partial(self.are_read, views)
         if not options.get("consistent"):
             top = self.model.predict_topk(views, k, calibrated=calibrated, allowed=allowed)
             return Answers(top if rule is None else rule.kept(top), top, top, rule, are_read)
