@@ -15,6 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from labelspace import moved_modules
 from labelspace.version import __version__
 
 if TYPE_CHECKING:
@@ -65,3 +66,6 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute may be a
 
 def __dir__() -> list[str]:
     return __all__
+
+
+moved_modules.install()
