@@ -49,8 +49,8 @@ def test_reading_is_shown(run, train_file, monkeypatch):
 
 
 def test_more_memory_than_allowed_is_said(run, train_file, monkeypatch):
-    monkeypatch.setattr("labelspace.data.cache.resident.peak_memory", lambda: 700 * 10**6)
-    monkeypatch.setattr("labelspace.data.cache.resident.STATM", Path("/nowhere"))  # no figure without pages of files
+    monkeypatch.setattr("labelspace.data.cache.scratch.peak_memory", lambda: 700 * 10**6)
+    monkeypatch.setattr("labelspace.data.cache.scratch.STATM", Path("/nowhere"))  # no figure without pages of files
     code, out, err = train(run, train_file, "--cache", "cache", "--max-memory", "600MB")
     assert code == 0
     assert "peak memory: 700 MB of 600 MB; 700 MB with" in out
@@ -58,8 +58,8 @@ def test_more_memory_than_allowed_is_said(run, train_file, monkeypatch):
 
 
 def test_where_a_cache_is_of_little_use_that_is_said(run, train_file, monkeypatch):
-    monkeypatch.setattr("labelspace.data.cache.resident.can_drop_pages", lambda: False)
-    monkeypatch.setattr("labelspace.data.cache.resident.is_in_memory", lambda folder: True)
+    monkeypatch.setattr("labelspace.data.cache.scratch.can_drop_pages", lambda: False)
+    monkeypatch.setattr("labelspace.data.cache.scratch.is_in_memory", lambda folder: True)
     code, _, err = train(run, train_file, "--cache", "cache")
     assert code == 0
     assert "note: --max-memory is enforced only on Linux" in err

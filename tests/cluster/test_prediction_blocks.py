@@ -138,7 +138,7 @@ def test_what_is_detected_is_that_of_the_beginning(tmp_path):
     """A later block alone would be read otherwise: there is another field that texts have by their names."""
     rows = [{"title": f"a {i}", "note": ""} for i in range(20)] + [{"title": "b", "text": "c"} for _ in range(N - 20)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("labelspace.data.formats.jsonl.HEAD", 10)
+        patch.setattr("labelspace.data.formats.json_documents.HEAD", 10)
         write_jsonl(tmp_path / "a.jsonl", rows=rows)
         same_as_whole(tmp_path / "a.jsonl")
     scan = scanned(tmp_path / "a.jsonl", ReadOptions(text=("title",)))

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from labelspace.data.formats import parquet
-from labelspace.data.formats.jsonl import HEAD, json_rows
+from labelspace.data.formats.json_documents import HEAD, json_rows
 from labelspace.data.label_files import read_hierarchy, read_labels
 from labelspace.data.records import Record, record_batches
 from labelspace.data.source import iter_records, read_dataset

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from labelspace.data.field_records import field_records
-from labelspace.data.formats.jsonl import open_jsonl
+from labelspace.data.formats.json_documents import open_jsonl
+from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record
 from labelspace.data.source import read_dataset
 from labelspace.errors import DataError
@@ -15,7 +16,7 @@ from labelspace.types import Fields
 def records(tmp_path, *lines, **options):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    with open_jsonl(path) as rows:
+    with open_jsonl(path, ReadOptions()) as rows:
         return list(field_records(rows, Fields(), **options))
 
 

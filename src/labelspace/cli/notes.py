@@ -85,7 +85,7 @@ def note_documents(documents: Dataset) -> None:
 
 def note_labels(documents: Dataset) -> None:
     """Say if labels differ only in case or spaces, or nearly every label occurs once."""
-    from labelspace.data.label_merging import spelling_groups
+    from labelspace.data.label_mapping import spelling_groups
 
     names = documents.labels.names
     groups = spelling_groups(documents.labels) if documents.labels.are_named else []

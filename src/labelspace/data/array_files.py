@@ -87,16 +87,12 @@ def _read_array(file: Any, size: int, where: str) -> Array:  # noqa: ANN401 - a 
     except (ValueError, KeyError, EOFError) as error:
         raise DataError(f"{where} must be an array of numpy.save, but has no such header; save it again") from error
     if dtype.hasobject or dtype.kind not in "biufSU":
-        raise DataError(
-            f"{where} must hold numbers or texts, but is of type {dtype}; pickled objects are never read: save an "
-            "array of numbers, or of type str"
-        )
+        remedy = "pickled objects are never read: save an array of numbers, or of type str"
+        raise DataError(f"{where} must hold numbers or texts, but is of type {dtype}; {remedy}")
     n_bytes = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or n_bytes != size - file.tell():
-        raise DataError(
-            f"{where} must have {n_bytes} bytes for its shape {shape}, but has {size - file.tell()}; it is damaged: "
-            "save it again"
-        )
+        rule = f"{where} must have {n_bytes} bytes for its shape {shape}"
+        raise DataError(f"{rule}, but has {size - file.tell()}; it is damaged: save it again")
     buffer = bytearray(n_bytes)
     if file.readinto(buffer) != n_bytes:
         raise DataError(f"{where} must have {n_bytes} bytes, but ends before; it is damaged: save it again")
@@ -121,10 +117,8 @@ def read_matrix(path: str | Path) -> Csr:
 def dense_rows(array: Array, where: str) -> Csr:
     """Return a 2-d array of numbers as csr float32."""
     if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise DataError(
-            f"{where} must be a 2-d array of numbers, one row per document, but has shape {array.shape} and type "
-            f"{array.dtype}; save such an array"
-        )
+        rule = f"{where} must be a 2-d array of numbers, one row per document"
+        raise DataError(f"{rule}, but has shape {array.shape} and type {array.dtype}; save such an array")
     _check_shape(array.shape, where)
     with np.errstate(over="ignore"):  # values that overflow are refused next
         matrix = sp.csr_matrix(array.astype(np.float32, copy=False))

@@ -17,12 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.checks import CHECKS, Documents
-from labelspace.data.checks.documents import TEST
-from labelspace.data.checks.duplicates import has_own_ids, leaked, repeated
-from labelspace.data.checks.label_hierarchy import redundant_edges
-from labelspace.data.checks.label_names import spellings
+from labelspace.data.checks.base import TEST
+from labelspace.data.checks.document_checks import has_own_ids, leaked, repeated
+from labelspace.data.checks.label_checks import redundant_edges, spellings
 from labelspace.data.conversion import write_file, write_folder
-from labelspace.data.label_merging import merged_columns, merged_labels
+from labelspace.data.label_mapping import merged_columns, merged_labels
 from labelspace.data.text_repair import ungarbled, without_control
 from labelspace.errors import DataError
 from labelspace.store.atomic import replacing_folder
@@ -146,10 +145,9 @@ def _remove(cleaned: Cleaned, check: str, marks: Bools) -> None:
         start = documents.starts[name]
         kept = np.flatnonzero(~marks[start : start + len(part)] | (name == TEST))
         if not len(kept):
-            raise DataError(
-                f"{name} must keep a document, but {check} would remove all {len(part):,}; leave it out: skip={check}",
-                options=["skip="],
-            )
+            problem = f"{check} would remove all {len(part):,}"
+            remedy = f"leave it out: skip={check}"
+            raise DataError(f"{name} must keep a document, but {problem}; {remedy}", options=["skip="])
         cleaned.count(check, f"documents removed from {name}", len(part) - len(kept))
         parts[name] = part if len(kept) == len(part) else part.rows(kept)
     cleaned.documents = replace(documents, parts=parts)

@@ -43,10 +43,8 @@ def table_columns(options: TableOptions) -> Columns | None:
     if inputs is None or outputs is None:
         raise _missing("inputs" if inputs is None else "outputs")
     if "text" in options:
-        raise ParameterError(
-            f"inputs and outputs name the columns of a table, but text is given too; write {EXAMPLE}",
-            options=[*TABLE, "text"],
-        )
+        rule = "inputs and outputs name the columns of a table"
+        raise ParameterError(f"{rule}, but text is given too; write {EXAMPLE}", options=[*TABLE, "text"])
     groups = outputs if isinstance(outputs, str) else [">".join(name_list("outputs", group)) for group in outputs]
     for name in [] if isinstance(inputs, str) else [*inputs, *groups]:
         if "," in name:
@@ -68,10 +66,8 @@ def split_names(option: str, text: str, separator: str) -> list[str]:
     names = [name.strip() for name in text.split(separator)]
     if not all(names):
         example = EXAMPLE if option in TABLE else f"{option}=['title']"
-        raise ParameterError(
-            f"{option} must be column names separated by {separator!r}, but one is empty in {text!r}; write {example}",
-            options=[*TABLE, option],
-        )
+        rule = f"{option} must be column names separated by {separator!r}"
+        raise ParameterError(f"{rule}, but one is empty in {text!r}; write {example}", options=[*TABLE, option])
     return names
 
 

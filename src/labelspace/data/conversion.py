@@ -24,7 +24,7 @@ from labelspace.data.label_files import (
     write_hierarchy,
     write_labels,
 )
-from labelspace.data.label_merging import merged_columns
+from labelspace.data.label_mapping import matched_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import is_numbered
 from labelspace.data.source import open_source, read_dataset, writable_format, write_dataset
@@ -60,10 +60,8 @@ def convert(
     if not is_folder(source):
         return _convert_file(source, target, vectorizer, to, options)
     if to is None:
-        raise ParameterError(
-            f"a folder must be converted to a named format, but none is given for {source}; write to='jsonl.gz'",
-            options=["to="],
-        )
+        rule = "a folder must be converted to a named format"
+        raise ParameterError(f"{rule}, but none is given for {source}; write to='jsonl.gz'", options=["to="])
     return _convert_folder(source, target, vectorizer, to.removeprefix("."), options)
 
 
@@ -160,13 +158,12 @@ def _all_labels(splits: Iterable[Dataset]) -> LabelSpace:
 def _with_one_label_space(parts: Mapping[str, Dataset | None]) -> dict[str, Dataset | None]:
     """Return the splits with the labels of all in each: those of a later split begin with those of train."""
     labels = _all_labels(part for part in parts.values() if part is not None)
-    return {name: None if part is None else _in_label_space(part, labels) for name, part in parts.items()}
-
-
-def _in_label_space(part: Dataset, labels: LabelSpace) -> Dataset:
-    """Return the documents in a label space that has the names of theirs, perhaps with other ids."""
-    number = np.array([labels.index[name] for name in part.labels.names], np.int64)
-    return replace(part, Y=merged_columns(part.Y, number, len(labels)), labels=labels)
+    found = dict(parts)
+    for name, part in parts.items():
+        if part is not None:
+            Y, _ = matched_labels(part.Y, part.labels, labels)
+            found[name] = replace(part, Y=Y, labels=labels)
+    return found
 
 
 def _write_shared_labels(folder: Path, splits: Iterable[Dataset]) -> None:

@@ -5,21 +5,18 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-import scipy.sparse as sp
-
 from labelspace.data.archives import files_in, is_data_file
 from labelspace.data.columns import is_table
 from labelspace.data.dataset_builder import assemble
-from labelspace.data.detection.encoding import decode_head, detect_encoding
-from labelspace.data.detection.fields import ColumnSample, describe_fields, detect_fields
+from labelspace.data.encoding import decode_head, detect_encoding
 from labelspace.data.field_records import field_records
+from labelspace.data.fields import ColumnSample, describe_fields, detect_fields
 from labelspace.data.files import UTF_8, reading
 from labelspace.data.formats.base import AnyFormat, RowFormat
 from labelspace.data.formats.csvfile import read_dialect
 from labelspace.data.formats.registry import ENDINGS, FORMATS, format_named, formats_of
 from labelspace.data.label_files import label_files, labels_of_file
-from labelspace.data.label_merging import merge_spellings
+from labelspace.data.label_mapping import matched_labels, merge_spellings
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Rows
 from labelspace.data.table import table_records
@@ -66,7 +63,9 @@ def read_dataset(
         documents = _read(path, fmt, labels, given)
     else:
         # The file's label ids are those of its label file: read it with those, then map them to ``labels`` by name.
-        documents = _relabeled(_read(path, fmt, None, given), labels)
+        documents = _read(path, fmt, None, given)
+        Y, space = matched_labels(documents.Y, documents.labels, labels)
+        documents = replace(documents, Y=Y, labels=space)
     if not given.merges_labels:
         return documents
     merged, n_merged = merge_spellings(documents, 0 if labels is None else len(labels))
@@ -92,10 +91,8 @@ def detect_format(path: str | Path, options: ReadOptions) -> tuple[AnyFormat, Re
     possible = formats_of(path)
     if not possible:
         name = Path(path).name
-        raise DataError(
-            f"the name of a data file must end with {KNOWN}, but is {name!r}; rename or convert it, or name its format",
-            options=["format"],
-        )
+        remedy = "rename or convert it, or name its format"
+        raise DataError(f"the name of a data file must end with {KNOWN}, but is {name!r}; {remedy}", options=["format"])
     if len(possible) == 1 or not is_data_file(Path(path)):
         return possible[-1], options
     head = read_head(path, options.encoding)
@@ -105,11 +102,8 @@ def detect_format(path: str | Path, options: ReadOptions) -> tuple[AnyFormat, Re
             return fmt, options
     if possible[-1].recognizes is not None:
         names = " or ".join(fmt.title for fmt in possible)
-        raise DataError(
-            f"{path} must be {names}, but its first lines are not; name its format, such as "
-            f"format='{possible[0].name}', or convert it",
-            options=["format="],
-        )
+        remedy = f"name its format, such as format='{possible[0].name}', or convert it"
+        raise DataError(f"{path} must be {names}, but its first lines are not; {remedy}", options=["format="])
     return possible[-1], options
 
 
@@ -127,10 +121,9 @@ def streamed_format(path: str | Path, options: ReadOptions) -> AnyFormat:
     """Return the format of a file that is read piece by piece; raise DataError if it is read as a whole."""
     fmt, _ = detect_format(path, replace(options, say=lambda line: None))
     if not fmt.streams:
-        raise DataError(
-            f"what is read into a cache must be read piece by piece, but {path} is {fmt.title}, which is read as a "
-            "whole; convert it to XMC text or JSON lines on a machine with enough memory: labelspace data convert"
-        )
+        problem = f"{path} is {fmt.title}, which is read as a whole"
+        remedy = "convert it to XMC text or JSON lines on a machine with enough memory: labelspace data convert"
+        raise DataError(f"what is read into a cache must be read piece by piece, but {problem}; {remedy}")
     return fmt
 
 
@@ -229,15 +222,3 @@ def tell_fields(path: str | Path, fields: Fields, options: ReadOptions) -> None:
 
 def _is_prefix(start: LabelSpace, labels: LabelSpace) -> bool:
     return len(start) <= len(labels) and all(a == b for a, b in zip(start.names, labels.names, strict=False))
-
-
-def _relabeled(dataset: Dataset, labels: LabelSpace) -> Dataset:
-    """Return the documents with the ids of another label space, matched by name; unknown names are appended to it."""
-    used = np.unique(dataset.Y.indices)
-    space = labels.extended(dataset.labels.names[i] for i in used)
-    new_ids = np.zeros(len(dataset.labels), np.int32)
-    new_ids[used] = [space.index[dataset.labels.names[i]] for i in used]
-    shape = (len(dataset), len(space))
-    Y = sp.csr_matrix((dataset.Y.data, new_ids[dataset.Y.indices], dataset.Y.indptr), shape=shape)
-    Y.sort_indices()
-    return replace(dataset, Y=Y, labels=space)

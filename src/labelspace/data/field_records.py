@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from labelspace.data.detection.label_separator import split_cell
+from labelspace.data.fields import split_cell
 from labelspace.data.records import (
     Label,
     Location,
     Record,
     Rows,
-    Subject,
     distinct_labels,
     parsed_list,
     shown,
+    subject_label,
     to_record,
+    without_brackets,
 )
 from labelspace.types import Fields
 
@@ -85,28 +86,14 @@ def cell_labels(value: object, name: str, separator: str | None, location: Locat
     if isinstance(value, str):
         text = value.strip()
         if not text.startswith("["):
-            return distinct_labels(map(_without_brackets, split_cell(text, separator)), location)
+            names = split_cell(text, separator)
+            return distinct_labels([without_brackets(name) if ":" in name else name for name in names], location)
         value = parsed_list(text, name, location)
     if isinstance(value, (int, dict)):  # not Mapping: that check takes as long as all others together
         value = [value]
     if not isinstance(value, list):
-        raise location.expected(
-            f"{name!r} to be a list or a text", f"it is {shown(value)}", 'write ["name", ...] or [id, ...]'
-        )
-    return distinct_labels([_subject(item, location) if isinstance(item, dict) else item for item in value], location)
-
-
-def _without_brackets(name: str) -> str:
-    """Return a URI without the angle brackets around it; any other name as it is."""
-    return name[1:-1] if name.startswith("<") and name.endswith(">") and ":" in name else name
-
-
-def _subject(item: Mapping[str, object], location: Location) -> Label:
-    """Return a subject of Annif: ``{"uri": ..., "label": ...}``, only one of the two, or with further fields."""
-    uri, name = item.get("uri"), item.get("label", item.get("name"))
-    if isinstance(uri, str) and isinstance(name, str) and uri.strip("<> ") and name.strip():
-        return Subject(uri.strip("<> "), name.strip())
-    for value in (uri, name):
-        if isinstance(value, str) and value.strip():
-            return _without_brackets(value.strip())
-    raise location.expected("a label to have 'uri' or 'label'", f"one is {str(dict(item))[:60]}", "add one of them")
+        rule = f"{name!r} to be a list or a text"
+        raise location.expected(rule, f"it is {shown(value)}", 'write ["name", ...] or [id, ...]')
+    return distinct_labels(
+        [subject_label(item, location) if isinstance(item, dict) else item for item in value], location
+    )

@@ -150,21 +150,17 @@ def _decoded_lines(path: str | Path, file: BinaryIO, encoding: str) -> Iterator[
             yield number, line.removeprefix("\ufeff") if number == 1 else line
     except UnicodeError as error:
         reason = " ".join(str(error).split())[:120]
-        raise DataError(
-            f"{path}:{number + 1}: expected {encoding} text, but it cannot be decoded ({reason}); name another "
-            "encoding, or save the file as UTF-8",
-            options=["encoding"],
-        ) from error
+        rule = f"{path}:{number + 1}: expected {encoding} text"
+        remedy = "name another encoding, or save the file as UTF-8"
+        raise DataError(f"{rule}, but it cannot be decoded ({reason}); {remedy}", options=["encoding"]) from error
     finally:
         text.detach()
 
 
 def too_long(path: str | Path, line: int) -> DataError:
     """Return the error for a line, or a row that starts in it, of more than ``MAX_LINE_BYTES``."""
-    return DataError(
-        f"{path}:{line}: expected at most {MAX_LINE_BYTES.value} bytes per line or row, but there are more; split the "
-        f"document, or {MAX_LINE_BYTES.raise_it}"
-    )
+    rule = f"{path}:{line}: expected at most {MAX_LINE_BYTES.value} bytes per line or row"
+    return DataError(f"{rule}, but there are more; split the document, or {MAX_LINE_BYTES.raise_it}")
 
 
 def without_blank_end(items: Iterable[Item], is_blank: Callable[[Item], bool]) -> Iterator[Item]:
@@ -195,15 +191,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield temporary
         temporary.replace(target)
     except OSError as error:
-        raise DataError(
-            f"the data must be written to {path}, but that failed ({error.strerror or error}); "
-            "free some space or give another name"
-        ) from error
+        problem = f"that failed ({error.strerror or error})"
+        remedy = "free some space or give another name"
+        raise DataError(f"the data must be written to {path}, but {problem}; {remedy}") from error
     except UnicodeEncodeError as error:
-        raise DataError(
-            f"text for {path} must be valid Unicode, but has the lone surrogate {error.object[error.start]!r}; "
-            "replace it before writing"
-        ) from error
+        problem = f"has the lone surrogate {error.object[error.start]!r}"
+        raise DataError(f"text for {path} must be valid Unicode, but {problem}; replace it before writing") from error
     finally:
         with suppress(OSError):
             temporary.unlink()

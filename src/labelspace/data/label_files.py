@@ -115,10 +115,8 @@ def write_hierarchy(path: str | Path, labels: LabelSpace) -> None:
         for child, parent in labels.hierarchy.edges:
             pair = labels.names[child], labels.names[parent]
             if pair[0].startswith("#") or any(not name or set(name) & set("\t\r\n") for name in pair):
-                raise DataError(
-                    f"names in {path} must not contain tabs or line ends, nor a child start with '#', but there is "
-                    f"the edge {pair[0]!r} -> {pair[1]!r}; rename the label"
-                )
+                rule = f"names in {path} must not contain tabs or line ends, nor a child start with '#'"
+                raise DataError(f"{rule}, but there is the edge {pair[0]!r} -> {pair[1]!r}; rename the label")
             file.write("\t".join(pair) + "\n")
 
 
@@ -193,8 +191,7 @@ def numbered_labels(n_labels: int, n_occurrences: int, path: str | Path, line: i
     """
     limit = max(MAX_LABELS.value, n_occurrences)
     if n_labels > limit:
-        raise DataError(
-            f"{path}:{line}: expected at most {limit} labels without names, but the ids need {n_labels}; give the "
-            f"labels as names, name them in {own_file(path, LABELS)}, or {MAX_LABELS.raise_it}"
-        )
+        problem = f"the ids need {n_labels}"
+        remedy = f"give the labels as names, name them in {own_file(path, LABELS)}, or {MAX_LABELS.raise_it}"
+        raise DataError(f"{path}:{line}: expected at most {limit} labels without names, but {problem}; {remedy}")
     return LabelSpace.numbered(n_labels)

@@ -78,16 +78,12 @@ class ReadOptions:
             value = getattr(self, key)
             object.__setattr__(self, key, None if value is None else _DELIMITERS.get(value.lower(), value))
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
-            raise ParameterError(
-                f"delimiter must be one character, or comma, semicolon, tab or pipe, but is {self.delimiter!r}; "
-                "write for example delimiter='semicolon'",
-                options=["delimiter"],
-            )
+            rule = "delimiter must be one character, or comma, semicolon, tab or pipe"
+            remedy = "write for example delimiter='semicolon'"
+            raise ParameterError(f"{rule}, but is {self.delimiter!r}; {remedy}", options=["delimiter"])
         if self.label_separator == "":
-            raise ParameterError(
-                "label_separator must not be empty, but is; write for example label_separator=';'",
-                options=["label_separator"],
-            )
+            remedy = "write for example label_separator=';'"
+            raise ParameterError(f"label_separator must not be empty, but is; {remedy}", options=["label_separator"])
         if self.encoding is not None:
             check_encoding(self.encoding)
         if self.columns is not None and (self.text or self.labels):
@@ -112,8 +108,6 @@ def check_encoding(name: str) -> None:
         "".encode(name)
         codecs.lookup(name)
     except LookupError:
-        raise ParameterError(
-            f"encoding must be a text encoding that Python knows, but is {name!r}; write for example "
-            "encoding='windows-1252'",
-            options=["encoding"],
-        ) from None
+        rule = "encoding must be a text encoding that Python knows"
+        remedy = "write for example encoding='windows-1252'"
+        raise ParameterError(f"{rule}, but is {name!r}; {remedy}", options=["encoding"]) from None

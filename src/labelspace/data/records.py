@@ -134,6 +134,28 @@ def to_record(
     return Record(checked_id(row.get("id"), number, location), text, features, labels, location.line)
 
 
+def subject_label(item: object, location: Location) -> Label:
+    """Return a subject of Annif: ``{"uri": ..., "label": ...}``, only one of the two, or with further fields."""
+    given = item if isinstance(item, dict) else {}
+    uri, name = given.get("uri"), given.get("label", given.get("name"))
+    if isinstance(uri, str) and isinstance(name, str) and uri.strip("<> ") and name.strip():
+        return Subject(uri.strip("<> "), name.strip())
+    for value in (uri, name):
+        if isinstance(value, str) and value.strip():
+            return without_brackets(value.strip()) if ":" in value else value.strip()
+    remedy = 'write {"uri": "...", "label": "..."}'
+    raise location.expected("subjects with a 'uri' or a 'label'", f"one is {str(item)[:60]}", remedy)
+
+
+def without_brackets(name: str) -> str:
+    """Return a URI without the angle brackets around it, if any.
+
+    >>> without_brackets("<http://example.org/p1>")
+    'http://example.org/p1'
+    """
+    return name[1:-1] if name.startswith("<") and name.endswith(">") else name
+
+
 def parsed_list(text: str, name: str, location: Location) -> object:
     """Return a list written as JSON, or as Python prints it, which pandas writes."""
     try:

@@ -10,13 +10,13 @@ from labelspace.data.archives import files_in, is_data_file, is_folder, without_
 from labelspace.data.cache.folder import CacheFolder
 from labelspace.data.columns import is_table
 from labelspace.data.dataset_file import KNOWN, detect_format, read_dataset, read_head, settle, tell_fields
-from labelspace.data.detection.encoding import detect_encoding
-from labelspace.data.detection.fields import ColumnSample, detect_fields
+from labelspace.data.encoding import detect_encoding
 from labelspace.data.field_records import field_records
+from labelspace.data.fields import ColumnSample, detect_fields
 from labelspace.data.files import STDIN
 from labelspace.data.formats import fasttext, matrices, pecos, text_folder, xmc_pairs
 from labelspace.data.formats.base import AnyFormat, RowFormat
-from labelspace.data.formats.jsonl import json_rows
+from labelspace.data.formats.json_documents import json_rows
 from labelspace.data.formats.one_line import iter_lines
 from labelspace.data.formats.registry import FORMATS, file_format, format_named, formats_of
 from labelspace.data.label_files import LABELS, SPLITS, are_labels, read_labels, with_hierarchy
@@ -57,10 +57,8 @@ def writable_format(path: str | Path, name: str | None = None) -> AnyFormat:
         return FORMATS["json"]
     if not possible:
         known = ", ".join(ending for fmt in FORMATS.values() for ending in fmt.endings)
-        raise DataError(
-            f"the name of a data file must end with {known}, each also with .gz or .zst, but is "
-            f"{Path(path).name!r}; rename it"
-        )
+        rule = f"the name of a data file must end with {known}, each also with .gz or .zst"
+        raise DataError(f"{rule}, but is {Path(path).name!r}; rename it")
     return possible[-1]
 
 
@@ -168,10 +166,8 @@ class Source:
     def train(self) -> Dataset:
         """Read the training documents."""
         if self.labels_only:
-            raise DataError(
-                f"there must be training documents, but {self.path} has labels only; add train.* ({KNOWN}), or tag "
-                "by label names with the method lexical"
-            )
+            remedy = f"add train.* ({KNOWN}), or tag by label names with the method lexical"
+            raise DataError(f"there must be training documents, but {self.path} has labels only; {remedy}")
         read = read_dataset if self.cache is None else self.cache.read
         documents = read(self.train_path, options=self.options)
         self.options = self.options.following(documents.fields)

@@ -1,7 +1,11 @@
-"""Rows in the text format ``l1,l2 f:v f:v ...`` to CSR and back, in blocks; feature strings are rows without labels."""
+"""Rows in the text format ``l1,l2 f:v f:v ...`` to CSR and back, in blocks; feature strings are rows without labels.
+
+A sparse matrix alone has a header ``rows columns``, then ``column:value column:value ...`` per row.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -9,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelspace.data.files import too_long
+from labelspace.data.files import reading, too_long, writing
 from labelspace.data.formats import kernels
 from labelspace.errors import DataError
 from labelspace.kernels import large_arrays
@@ -70,10 +74,8 @@ class SparseRows:
         """Parse feature strings, one row each."""
         for row, string in enumerate(strings, start=self.n_rows):
             if "\n" in string:
-                raise DataError(
-                    f"{self._location(row)}: expected features on one line, but {string[:40]!r} has a line end; "
-                    "separate the pairs by spaces"
-                )
+                rule = f"{self._location(row)}: expected features on one line"
+                raise DataError(f"{rule}, but {string[:40]!r} has a line end; separate the pairs by spaces")
         # A leading space means: no labels.
         block = "".join(f" {string}\n" for string in strings).encode(errors="replace")
         self.add(block, limit=len(strings))
@@ -116,10 +118,8 @@ def check_width(n_features: int, n_values: int, where: str | Path) -> None:
     """
     limit = max(MAX_FEATURES.value, n_values)
     if n_features > limit:
-        raise DataError(
-            f"{where}: expected at most {limit} features, but there are {n_features}; correct the largest index, hash "
-            f"the features, or {MAX_FEATURES.raise_it}"
-        )
+        remedy = f"correct the largest index, hash the features, or {MAX_FEATURES.raise_it}"
+        raise DataError(f"{where}: expected at most {limit} features, but there are {n_features}; {remedy}")
 
 
 def _range(size: int) -> str:
@@ -223,15 +223,57 @@ def add_rows(rows: SparseRows, blocks: Iterable[bytes], n: int, path: str | Path
         rest = block[rows.add(block, limit=n - rows.n_rows) :]
         if rest.strip():
             found = rest.strip()[:30].decode(errors="replace")
-            raise DataError(
-                f"{path}:{n + 2}: expected the end of the file after {n} rows as the header says, but found {found!r}; "
-                "correct the header"
-            )
+            rule = f"{path}:{n + 2}: expected the end of the file after {n} rows as the header says"
+            raise DataError(f"{rule}, but found {found!r}; correct the header")
         blank_end += len(rest)
         if blank_end > MAX_LINE_BYTES.value:
             raise too_long(path, n + 2)
     if rows.n_rows != n:
-        raise DataError(
-            f"{path}: expected {n} rows as the header says, but there are {rows.n_rows}; "
-            "the file is truncated: download it again, or correct the header"
-        )
+        remedy = "the file is truncated: download it again, or correct the header"
+        raise DataError(f"{path}: expected {n} rows as the header says, but there are {rows.n_rows}; {remedy}")
+
+
+_MAX_HEADER = 200
+
+
+def read_pairs(path: str | Path) -> Csr:
+    r"""Read a matrix as csr float32; repeated columns of a row are summed, zeros are dropped.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "tst_X_Y.txt").write_text("2 3\n0:1 2:0.5\n\n")
+    ...     read_pairs(f"{folder}/tst_X_Y.txt").toarray().tolist()
+    [[1.0, 0.0, 0.5], [0.0, 0.0, 0.0]]
+    """
+    with reading(path) as file:
+        n, n_columns = _header(file.readline(_MAX_HEADER), path)
+        rows = SparseRows(n_columns, 0, location=lambda row: f"{path}:{row + 2}")
+        # A leading space: no labels before the pairs.
+        blocks = (b" " + lines[:-1].replace(b"\n", b"\n ") + b"\n" for lines in line_blocks(file, path, line=2))
+        add_rows(rows, blocks, n, path)
+    return rows.matrices(n_columns, 0)[0]
+
+
+def pair_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Return the line number and the pairs of each row, unparsed."""
+    with reading(path) as file:
+        _header(file.readline(_MAX_HEADER), path)
+        lines = chain.from_iterable(block.splitlines() for block in line_blocks(file, path, line=2))
+        for number, line in enumerate(lines, start=2):
+            yield number, line.decode(errors="replace").strip()
+
+
+def _header(line: bytes, path: str | Path) -> tuple[int, int]:
+    n, n_columns = header_numbers(line, path, ("rows", "columns"), "write it in the first line")
+    if max(n, n_columns) > MAX_COLUMNS:
+        rule = f"expected at most {MAX_COLUMNS} rows and columns"
+        raise DataError(f"{path}:1: {rule}, but found {n} {n_columns}; correct it")
+    return n, n_columns
+
+
+def write_pairs(path: str | Path, matrix: Csr) -> None:
+    """Write a matrix; every float32 reads back to the same value, zeros are left out."""
+    with writing(path) as file:
+        file.write(f"{matrix.shape[0]} {matrix.shape[1]}\n".encode())
+        for block in format_rows(matrix, None):
+            file.write(block.removeprefix(b" ").replace(b"\n ", b"\n"))

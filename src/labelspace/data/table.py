@@ -55,10 +55,9 @@ def row_texts(inputs: Iterable[Any], columns: Columns | None) -> Iterable[Any]:
     texts = []
     for number, given in enumerate(inputs):
         if isinstance(given, Mapping) and not set(columns.inputs).intersection(given):
-            raise DataError(
-                f"a row must have some of the columns {', '.join(columns.inputs)}, but row {number} has: "
-                f"{', '.join(map(str, given))[:80]}; name its fields like them"
-            )
+            problem = f"row {number} has: {', '.join(map(str, given))[:80]}"
+            remedy = "name its fields like them"
+            raise DataError(f"a row must have some of the columns {', '.join(columns.inputs)}, but {problem}; {remedy}")
         texts.append(row_text(given, columns) if isinstance(given, Mapping) else given)
     return texts
 

@@ -5,8 +5,8 @@ from typing import Any, overload
 
 import numpy as np
 
+from labelspace.data.objects.frames import is_missing, to_list
 from labelspace.data.objects.given_labels import read_labels
-from labelspace.data.objects.sequences import is_missing, to_list
 from labelspace.errors import DataError
 from labelspace.kernels import large_arrays
 from labelspace.kernels.tokenize import Bytes
@@ -130,10 +130,8 @@ def check_texts(texts: Iterable[Any], one: str = "give a list of texts: [text]")
     for row, text in enumerate(listed):
         if not isinstance(text, str):
             missing = ", which is missing" if is_missing(text) else ""
-            raise DataError(
-                f"a text must be a str, but the one of row {row} is of type {type(text).__name__}{missing}; "
-                "give a str, an empty one for no text"
-            )
+            problem = f"the one of row {row} is of type {type(text).__name__}{missing}"
+            raise DataError(f"a text must be a str, but {problem}; give a str, an empty one for no text")
     return listed
 
 

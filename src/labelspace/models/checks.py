@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelspace.data.objects.sequences import is_column
+from labelspace.data.objects.frames import is_column
 from labelspace.data.texts import check_texts
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.sequences import check_token_ids

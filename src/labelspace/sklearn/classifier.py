@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from labelspace.data.objects.sequences import is_column, to_list
+from labelspace.data.objects.frames import is_column, to_list
 from labelspace.data.texts import check_texts
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.base import Features

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from labelspace.data.objects.frames import is_column, to_list
 from labelspace.data.objects.given_labels import read_labels
-from labelspace.data.objects.sequences import is_column, to_list
 from labelspace.errors import DataError
 from labelspace.models.checks import check_labels
 from labelspace.types import Csr, LabelSpace

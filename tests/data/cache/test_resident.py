@@ -5,16 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelspace.data.cache import resident
-from labelspace.data.cache.resident import (
+from labelspace.data.cache import scratch as resident
+from labelspace.data.cache.scratch import (
     MemoryLimit,
     ResidencyLimiter,
+    Scratch,
     can_drop_pages,
     is_in_memory,
     machine_memory,
     peak_memory,
 )
-from labelspace.data.cache.scratch import Scratch
 
 pytestmark = pytest.mark.skipif(not can_drop_pages(), reason="needs Linux")
 

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from labelspace.data.checks import CHECKS, Documents, run_checks, selected
 from labelspace.data.checks.base import HIGH, LOW, MEDIUM, Found
-from labelspace.data.checks.duplicates import leaked
-from labelspace.data.checks.label_names import folded_name, one_letter_apart
+from labelspace.data.checks.document_checks import leaked
+from labelspace.data.checks.label_checks import folded_name, one_letter_apart
 from labelspace.data.checks.same_documents import near_duplicates
 from labelspace.data.source import open_source
 from labelspace.data.texts import dataset_from_names
@@ -50,7 +50,8 @@ def documents(texts=None, labels=None, test=None, **labels_given):
 
 
 def found(given, check):
-    return CHECKS[check].find(given)
+    found = CHECKS[check].find(given)
+    return found if found is not None and found.count else None
 
 
 def test_clean_data_are_silent():

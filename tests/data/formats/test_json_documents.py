@@ -18,7 +18,7 @@ def test_rows_and_their_columns(tmp_path, name):
     path, rows = tmp_path / name, [{"text": "red apple", "labels": ["fruit"]}, {"text": "tea", "year": 2000}]
     data = json.dumps({"version": 1, "data": rows}, indent=2).encode()
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    with json_documents.rows(path, UTF_8) as opened:
+    with json_documents.open_json(path, UTF_8) as opened:
         assert opened.names() == ["text", "labels", "year"]
         found = list(opened.read(["text"]))
     assert [row for _, row in found] == rows
@@ -29,9 +29,9 @@ def test_rows_and_their_columns(tmp_path, name):
 @given(dataset=text_datasets(with_ids=True))
 def test_round_trip(tmp_path_factory, dataset):
     path = tmp_path_factory.getbasetemp() / "round_trip.json"
-    json_documents.write(path, dataset)
+    json_documents.write_json(path, dataset)
     assert [row["text"] for row in json.loads(path.read_text())] == list(dataset.texts)
-    with json_documents.rows(path, UTF_8) as opened:
+    with json_documents.open_json(path, UTF_8) as opened:
         found = list(field_records(opened, Fields()))
     assert [record.text for record in found] == list(dataset.texts)
     assert [record.id for record in found] == (dataset.ids or [str(row) for row in range(len(dataset))])
@@ -41,13 +41,13 @@ def test_round_trip(tmp_path_factory, dataset):
 
 
 def test_no_documents_are_a_list_too(tmp_path, data):
-    json_documents.write(tmp_path / "a.json", data[0].rows([]))
+    json_documents.write_json(tmp_path / "a.json", data[0].rows([]))
     assert json.loads((tmp_path / "a.json").read_text()) == []
 
 
 def test_text_that_is_no_unicode_is_not_written(tmp_path):
     with pytest.raises(DataError, match="must be valid Unicode, but has the lone surrogate"):
-        json_documents.write(tmp_path / "a.json", labeled(["a"], "\ud800"))
+        json_documents.write_json(tmp_path / "a.json", labeled(["a"], "\ud800"))
     assert not list(tmp_path.iterdir())
 
 

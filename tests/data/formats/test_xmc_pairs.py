@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from labelspace.data import sparse_rows
 from labelspace.data.formats import xmc_pairs
-from labelspace.data.formats.pair_rows import pair_lines, read_pairs, write_pairs
+from labelspace.data.sparse_rows import pair_lines, read_pairs, write_pairs
 from labelspace.errors import DataError
 from labelspace.types import Concept, Dataset, LabelSpace
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from labelspace.data.synthetic import SHAPES
-from labelspace.data.synthetic.label_placement import Placement, label_counts
+from labelspace.data.synthetic.shaped_data import Placement, label_counts
 
 SMALL = SHAPES["Amazon-670K"].scaled(0.02)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from labelspace.data.synthetic import SHAPES
-from labelspace.data.synthetic.shapes import shape_of
+from labelspace.data.synthetic.shaped_data import shape_of
 from labelspace.errors import ParameterError
 
 WITH_TEST = ("Wikipedia-500K", "Amazon-3M")  # documents per label as published count the test documents too

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.data.vocabularies.matching import without_cycles
+from labelspace.data.vocabularies.update import without_cycles
 from labelspace.types import Hierarchy
 
 

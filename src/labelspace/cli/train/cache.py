@@ -60,7 +60,7 @@ def opened_cache(kept: KeptOptions, quiet: bool) -> "Iterator[CacheFolder | None
         return
     from labelspace.cli.cluster import parse_bytes
     from labelspace.data.cache.folder import CacheFolder
-    from labelspace.data.cache.resident import machine_memory
+    from labelspace.data.cache.scratch import machine_memory
 
     memory = machine_memory() // 2 if max_memory is None else int(parse_bytes(max_memory, "--max-memory"))
     with CacheFolder(folder, memory) as cache:
@@ -71,7 +71,7 @@ def opened_cache(kept: KeptOptions, quiet: bool) -> "Iterator[CacheFolder | None
 
 def note_cache(cache: "CacheFolder") -> None:
     """Say if the system or the disk keeps a cache from saving memory."""
-    from labelspace.data.cache.resident import can_drop_pages, is_in_memory
+    from labelspace.data.cache.scratch import can_drop_pages, is_in_memory
 
     if not can_drop_pages():
         note(
@@ -105,7 +105,7 @@ def cache_summary(cache: "CacheFolder | None") -> dict[str, Any]:
     """Return the memory and disk that a training took, in megabytes, under ``cache``; empty without a cache."""
     if cache is None:
         return {}
-    from labelspace.data.cache.resident import peak_memory
+    from labelspace.data.cache.scratch import peak_memory
 
     sizes = {
         "max_memory_mb": cache.memory,

@@ -6,7 +6,6 @@ like any other.
 
 from __future__ import annotations
 
-import csv
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +18,8 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 from labelspace.cluster.prediction.input_files import InputFile, check_unchanged, opened, read_range, refusing_failures
 from labelspace.cluster.prediction.layout import FileLayout, ParquetRows, find_layout
 from labelspace.data.archives import compression
-from labelspace.data.detection.dialect import Dialect
 from labelspace.data.files import too_long
-from labelspace.data.formats.csvfile import DELIMITER_LINE
+from labelspace.data.formats.csvfile import DELIMITER_LINE, Dialect, read_row
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Location, Record, Rows
 from labelspace.data.source import layout_records
@@ -161,13 +159,9 @@ def _csv_rows(path: str, encoding: str, dialect: Dialect, file: BinaryIO) -> Ite
     reader = dialect.reader(texts(), strict=False)
     while True:
         start, before = end, n_lines
-        try:
-            cells = next(reader)
-        except StopIteration:
+        cells = read_row(reader, Location(path, before + 1))
+        if cells is None:
             return
-        except csv.Error as error:
-            problem = f"the row cannot be read ({error})"
-            raise Location(path, before + 1).expected("CSV", problem, "double each quote inside a cell") from error
         yield Row(end, n_lines, not cells)
 
 

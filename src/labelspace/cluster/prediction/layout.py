@@ -15,11 +15,10 @@ from typing import Any
 from labelspace.cluster.prediction.input_files import InputFile, file_system, is_local, opened, refusing_failures
 from labelspace.data.archives import compression, without_compression
 from labelspace.data.dataset_file import settle
-from labelspace.data.detection.dialect import Dialect
-from labelspace.data.detection.encoding import UNPACKED
+from labelspace.data.encoding import UNPACKED
 from labelspace.data.files import UTF_8
-from labelspace.data.formats.csvfile import open_csv, read_dialect
-from labelspace.data.formats.jsonl import open_jsonl
+from labelspace.data.formats.csvfile import Dialect, open_csv, read_dialect
+from labelspace.data.formats.json_documents import open_jsonl
 from labelspace.data.formats.parquet import open_parquet
 from labelspace.data.formats.registry import formats_of
 from labelspace.data.read_options import ReadOptions
@@ -137,7 +136,9 @@ class FileLayout:
         """Open the rows of a file of this layout on this machine."""
         if self.format == "parquet":
             return open_parquet(path)
-        return open_jsonl(path, self.encoding) if self.dialect is None else open_csv(path, self.encoding, self.dialect)
+        if self.dialect is None:
+            return open_jsonl(path, ReadOptions(encoding=self.encoding))
+        return open_csv(path, self.encoding, self.dialect)
 
 
 def check_format(file: InputFile, options: ReadOptions) -> None:

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.answer_files.answer_columns import COLUMNS, answer_columns
-from labelspace.data.answer_files.label_display import LabelDisplay
+from labelspace.data.answer_files.answer_columns import COLUMNS, LabelDisplay, answer_columns
 from labelspace.data.archives import compression, without_compression
 from labelspace.data.array_files import write_matrix
 from labelspace.data.files import writing, writing_text
-from labelspace.data.formats.pair_rows import write_pairs
 from labelspace.data.records import Record
+from labelspace.data.sparse_rows import write_pairs
 from labelspace.errors import DataError, require
 
 ANNIF = ".annif.jsonl"
@@ -66,10 +65,8 @@ def answer_format(path: str | Path) -> str:
     ending = next((ending for ending in ENDINGS if without_compression(name).endswith(ending)), "")
     kind = compression(name)
     if not ending or kind == ".zip":
-        raise DataError(
-            f"a file of predictions must end with {', '.join(ENDINGS)}, most of them also with .gz or .zst, but is "
-            f"{Path(path).name!r}; rename it"
-        )
+        rule = f"a file of predictions must end with {', '.join(ENDINGS)}, most of them also with .gz or .zst"
+        raise DataError(f"{rule}, but is {Path(path).name!r}; rename it")
     if kind and ending in _READ_AS_IT_IS:
         problem = f"so it must not end with {kind}, but is {Path(path).name!r}"
         raise DataError(f"{ending} is read without unpacking, {problem}; leave {kind} out")

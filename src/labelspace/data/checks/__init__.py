@@ -4,20 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from labelspace.data.checks import contents, duplicates, label_hierarchy, label_names, label_use
-from labelspace.data.checks.base import SEVERITIES, TEXTS, Check, Example, Finding, Found
-from labelspace.data.checks.documents import Documents
+from labelspace.data.checks import document_checks, label_checks
+from labelspace.data.checks.base import SEVERITIES, TEXTS, Check, Documents, Example, Finding, Found
 from labelspace.errors import DataError, ParameterError
 
-CHECKS: Mapping[str, Check] = {
-    name: Check(name=name, find=find, **TEXTS[name])
-    for module in (duplicates, label_use, label_names, contents, label_hierarchy)
-    for name, find in module.FINDERS.items()
-}
+_FINDERS = {**document_checks.FINDERS, **label_checks.FINDERS}
+_ALL = {name: Check(name=name, find=_FINDERS.get(name), **texts) for name, texts in TEXTS.items()}
+CHECKS: Mapping[str, Check] = {name: check for name, check in _ALL.items() if check.find is not None}
 """All checks that need no training."""
-DEEP_CHECKS: Mapping[str, Check] = {
-    name: Check(name=name, **TEXTS[name]) for name in ("probably_wrong_labels", "probably_missing_labels")
-}
+DEEP_CHECKS: Mapping[str, Check] = {name: check for name, check in _ALL.items() if check.find is None}
 """Checks of labels against what a model says; ``experiment.label_errors`` makes them."""
 
 
@@ -57,7 +52,7 @@ def run_checks(documents: Documents, names: Iterable[str] = CHECKS) -> Report:
         except DataError as error:  # a limit: the others may still say something
             skipped[name] = str(error)
             continue
-        if found is None:
+        if found is None or not found.count:
             passed.append(name)
         else:
             findings.append(CHECKS[name].finding(found, documents.parts))

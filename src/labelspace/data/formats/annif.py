@@ -10,7 +10,7 @@ from pathlib import Path
 from labelspace.data.formats.base import RecordFormat
 from labelspace.data.formats.one_line import check_has_texts, document_lines, on_one_line, write_lines
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Record, distinct_labels, to_records
+from labelspace.data.records import Record, distinct_labels, to_records, without_brackets
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
 
@@ -26,15 +26,6 @@ def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
             raise location.expected("text<TAB><uri> <uri>", "there is no tab", remedy)
         labels = distinct_labels(map(without_brackets, uris.split()), location)
         yield Record(str(location.line - 1), text, None, labels, location.line)
-
-
-def without_brackets(uri: str) -> str:
-    """Return a URI without the angle brackets around it, if any.
-
-    >>> without_brackets("<http://example.org/p1>")
-    'http://example.org/p1'
-    """
-    return uri[1:-1] if uri.startswith("<") and uri.endswith(">") else uri
 
 
 def is_uri(text: str) -> bool:
@@ -75,10 +66,8 @@ def _uri(label: object, space: LabelSpace, path: str | Path) -> str:
     number = label if isinstance(label, int) else space.index[str(label)]
     uri = space.concept(number).uri or space.names[number]
     if not is_uri(uri):
-        raise DataError(
-            f"labels in {path} must have URIs, but {uri!r} has none; import the vocabulary with its URIs, or write "
-            ".jsonl or a folder of texts"
-        )
+        remedy = "import the vocabulary with its URIs, or write .jsonl or a folder of texts"
+        raise DataError(f"labels in {path} must have URIs, but {uri!r} has none; {remedy}")
     return uri
 
 

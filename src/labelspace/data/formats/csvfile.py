@@ -1,20 +1,23 @@
-"""CSV and TSV with a header; delimiter, quotes and encoding are detected if they are not given.
+r"""CSV and TSV with a header; delimiter, quotes and encoding are detected if they are not given.
 
-A cell of labels has names separated by one mark, or is a JSON list of names or ids.
+The dialect is the one in which most of the first rows have as many cells as the header. Of equal ones, the one with the
+most cells is taken, and then the first of comma, semicolon, tab and pipe. A cell of labels has names separated by one
+mark, or is a JSON list of names or ids.
 """
 
 import csv
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from labelspace.data.archives import is_data_file
-from labelspace.data.detection.dialect import NAMES, Dialect, detect_dialect
-from labelspace.data.detection.label_separator import SEPARATORS
+from labelspace.data.fields import SEPARATORS
 from labelspace.data.files import UTF_8, lines, too_long, without_blank_end, writing_text
 from labelspace.data.formats.base import RowFormat
 from labelspace.data.read_options import ReadOptions
@@ -23,12 +26,93 @@ from labelspace.errors import DataError
 from labelspace.types import Dataset
 from labelspace.types.limits import MAX_LINE_BYTES
 
-_MAX_CELL = 2**31 - 1  # the default is 128 KiB, less than a long document; this fits a C long on all platforms
+DELIMITERS = (",", ";", "\t", "|")
+HEAD_ROWS = 200  # a head of fewer lines is a whole file, so that an unclosed quote in it is an error of the dialect
 DELIMITER_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # a first line that names the delimiter
-_HEAD_LINES, _HEAD_CHARACTERS = (
-    1000,
-    2**18,
-)  # from which the dialect is detected; more cost time, fewer may not show the quotes
+_MAX_CELL = 2**31 - 1  # the default is 128 KiB, less than a long document; this fits a C long on all platforms
+# From so many the dialect is detected: more cost time, fewer may not show the quotes.
+_HEAD_LINES, _HEAD_CHARACTERS = 1000, 2**18
+NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the cells of a row are separated and quoted."""
+
+    delimiter: str = ","
+    quote: str | None = '"'  # None where quotes are text
+    escape: str | None = None  # None where a quote in a quoted cell is doubled
+
+    def reader(self, lines: Iterable[str], strict: bool = True) -> Any:  # noqa: ANN401 - csv has no type for it
+        """Return a reader of the cells of lines; unless ``strict``, an unclosed quote swallows the rest of a file."""
+        style: dict[str, Any] = {"quotechar": self.quote, "escapechar": self.escape, "doublequote": self.escape is None}
+        style["quoting"] = csv.QUOTE_NONE if self.quote is None else csv.QUOTE_MINIMAL
+        return csv.reader(lines, delimiter=self.delimiter, strict=strict, **style)
+
+    def __str__(self) -> str:
+        parts = [f"{NAMES.get(self.delimiter, repr(self.delimiter))}-separated"]
+        if self.quote is None:
+            parts.append("quotes are text")
+        elif self.quote != '"':
+            parts.append(f"cells quoted by {self.quote}")
+        if self.escape is not None:
+            parts.append("quotes escaped by a backslash")
+        return ", ".join(parts)
+
+
+def detect_dialect(head: Sequence[str], delimiter: str | None = None) -> Dialect:
+    r"""Detect the dialect of the first lines of a file; ``delimiter`` is given if it is known.
+
+    >>> detect_dialect(["title;tags\n", "Bread, rye;a,b\n"]).delimiter
+    ';'
+    """
+    best = Dialect(delimiter or ",")
+    best_fit = (0.0, 0, 0)
+    for mark in DELIMITERS if delimiter is None else (delimiter,):
+        for rank, (quote, escape) in enumerate(_quotes(mark, head)):
+            found = Dialect(mark, quote, escape)
+            share, n_cells = _fit(found, head)
+            fit = (share, n_cells, -rank)
+            if fit > best_fit and (n_cells > 1 or delimiter is not None):
+                best, best_fit = found, fit
+    return best
+
+
+def _quotes(delimiter: str, head: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
+    """Return the quotes and escapes that the first lines may have.
+
+    Only a tab is tried without quotes: cells that may hold the other delimiters need them.
+    """
+    yield '"', None
+    if any('\\"' in line for line in head):
+        yield '"', "\\"
+    if any(line.startswith("'") for line in head[:2]):
+        yield "'", None
+    if delimiter == "\t":
+        yield None, None
+
+
+def _fit(dialect: Dialect, head: Sequence[str]) -> tuple[float, int]:
+    """Return the share of rows with as many cells as the header, and that number; 0 if the rows cannot be read."""
+    rows = list(_head_rows(dialect, head))
+    if not rows:
+        return 0.0, 0
+    width = len(rows[0])
+    return sum(len(row) == width for row in rows) / len(rows), width
+
+
+def _head_rows(dialect: Dialect, head: Sequence[str]) -> Iterator[list[str]]:
+    reader = dialect.reader(head)
+    reached = 0
+    try:
+        for row in reader:
+            if row:
+                yield row
+            reached = reader.line_num
+    except csv.Error:
+        # The head may end within a quoted cell; an error before that is one of the dialect.
+        if len(head) - reached > HEAD_ROWS // 2 or len(head) < HEAD_ROWS:
+            yield []
 
 
 def read_dialect(path: str | Path, encoding: str, delimiter: str | None = None) -> Dialect:
@@ -66,29 +150,24 @@ def open_csv(path: str | Path, encoding: str = UTF_8, dialect: Dialect | None = 
     if not names and any(row for _, row in cells):
         raise location.expected("a header with the names of the columns", "the line is blank", "remove the line")
     header = [name.strip() for name in names]
-    yield Rows(lambda: header, partial(_rows, path, header, cells, dialect))
+    mark = NAMES.get(dialect.delimiter, repr(dialect.delimiter))
+    remedy = f"quote cells that contain a {mark} or quotes, or name another delimiter"
 
+    def read(columns: Collection[str]) -> Iterator[tuple[Location, dict[str, object]]]:
+        duplicates = [name for name in columns if header.count(name) > 1]
+        if duplicates:
+            problem = f"{duplicates[0]!r} occurs twice; rename one of them"
+            raise DataError(f"{path}:1: expected unique columns, but {problem}")
+        positions = [(name, header.index(name)) for name in dict.fromkeys(columns) if name in header]
+        rule = f"{len(header)} cells as in the header"
+        for location, row in without_blank_end(cells, lambda row: not row[1]):
+            if not row:
+                raise location.expected(rule, "the line is blank", "remove the line")
+            if len(row) != len(header):
+                raise location.expected(rule, f"there are {len(row)}", remedy, options=["delimiter"])
+            yield location, {name: row[position] for name, position in positions}
 
-def _rows(
-    path: str | Path,
-    header: Sequence[str],
-    rows: Iterator[tuple[Location, list[str]]],
-    dialect: Dialect,
-    columns: Collection[str],
-) -> Iterator[tuple[Location, dict[str, object]]]:
-    duplicates = [name for name in columns if header.count(name) > 1]
-    if duplicates:
-        raise DataError(f"{path}:1: expected unique columns, but {duplicates[0]!r} occurs twice; rename one of them")
-    positions = [(name, header.index(name)) for name in dict.fromkeys(columns) if name in header]
-    for location, cells in without_blank_end(rows, lambda row: not row[1]):
-        if not cells:
-            raise location.expected(f"{len(header)} cells as in the header", "the line is blank", "remove the line")
-        if len(cells) != len(header):
-            rule, problem = f"{len(header)} cells as in the header", f"there are {len(cells)}"
-            mark = NAMES.get(dialect.delimiter, repr(dialect.delimiter))
-            remedy = f"quote cells that contain a {mark} or quotes, or name another delimiter"
-            raise location.expected(rule, problem, remedy, options=["delimiter"])
-        yield location, {name: cells[position] for name, position in positions}
+    yield Rows(lambda: header, read)
 
 
 def _cells(
@@ -112,14 +191,19 @@ def _cells(
     while True:
         location = Location(path, before + reader.line_num + 1)
         size = 0
-        try:
-            cells = next(reader)
-        except StopIteration:
+        cells = read_row(reader, location)
+        if cells is None:
             return
-        except csv.Error as error:
-            problem = f"the row cannot be read ({error})"
-            raise location.expected("CSV", problem, "double each quote inside a quoted cell") from error
         yield location, cells
+
+
+def read_row(reader: Iterator[list[str]], location: Location) -> list[str] | None:
+    """Return the next cells of a reader, or None at its end; raise DataError for a malformed row."""
+    try:
+        return next(reader, None)
+    except csv.Error as error:
+        problem = f"the row cannot be read ({error})"
+        raise location.expected("CSV", problem, "double each quote inside a quoted cell") from error
 
 
 def format_labels(labels: Sequence[Label]) -> str:

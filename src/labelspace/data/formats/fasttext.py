@@ -63,10 +63,8 @@ def _rows(path: str | Path, dataset: Dataset) -> Iterator[str]:
     for number, record in enumerate(to_records(dataset), start=1):
         text = on_one_line(record.text or "")
         if found := _LABEL.search(text):
-            raise DataError(
-                f"{path}:{number}: expected a text without words that start with {PREFIX}, but there is "
-                f"{found[0].strip()[:40]!r}; remove it, or write .jsonl"
-            )
+            rule = f"{path}:{number}: expected a text without words that start with {PREFIX}"
+            raise DataError(f"{rule}, but there is {found[0].strip()[:40]!r}; remove it, or write .jsonl")
         yield " ".join([*(PREFIX + words[label] for label in record.labels), text])
 
 

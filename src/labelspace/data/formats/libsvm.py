@@ -118,10 +118,8 @@ def write(path: str | Path, dataset: Dataset) -> None:
     Y.eliminate_zeros()
     empty = np.flatnonzero(np.diff(X.indptr) + np.diff(Y.indptr) == 0)
     if len(empty):
-        raise DataError(
-            f"{path}:{empty[0] + 1}: expected features or labels in every document, but one has neither; remove it, or "
-            "write .jsonl"
-        )
+        rule = f"{path}:{empty[0] + 1}: expected features or labels in every document"
+        raise DataError(f"{rule}, but one has neither; remove it, or write .jsonl")
     with writing(path) as file:
         for block in format_rows(_shifted(X, 1), Y):
             file.write(block)

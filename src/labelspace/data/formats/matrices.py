@@ -26,7 +26,7 @@ from labelspace.data.array_files import (
 )
 from labelspace.data.formats.base import MatrixFormat
 from labelspace.data.label_files import labels_of_file, with_hierarchy
-from labelspace.data.label_matrix import check_rows, in_label_space, label_ones
+from labelspace.data.label_mapping import check_rows, in_label_space, label_ones
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import MAX_LABEL_ID, Record
 from labelspace.data.sparse_rows import check_width, format_features
@@ -71,10 +71,9 @@ def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[
 def labels_file(path: Path) -> Path:
     """Return the file with the labels of a file of features."""
     if not _X.search(path.name):
-        raise DataError(
-            f"a file of features must have X in its name, and the labels in a file next to it, but is {path.name}; "
-            f"name them {path.stem}.X{path.suffix} and {path.stem}.Y{path.suffix}, or save X and Y in one .npz"
-        )
+        rule = "a file of features must have X in its name, and the labels in a file next to it"
+        remedy = f"name them {path.stem}.X{path.suffix} and {path.stem}.Y{path.suffix}, or save X and Y in one .npz"
+        raise DataError(f"{rule}, but is {path.name}; {remedy}")
     stem = path.name[: -len(path.suffix)]
     possible = [path.with_name(_X.sub(y, stem + ".", count=1)[:-1] + ending) for y in "Yy" for ending in ENDINGS]
     existing = list(dict.fromkeys(file for file in possible if is_data_file(file)))
@@ -146,10 +145,8 @@ def _one_per_document(array: Array, where: str | Path) -> tuple[Csr, LabelSpace 
         columns = array
     else:
         problem = f"has type {array.dtype}" if array.dtype.kind not in "iu" else f"has {array.min()} to {array.max()}"
-        raise DataError(
-            f"{where} must be a matrix with a column per label, or one name or number from 0 per document, but "
-            f"{problem}; save one of these"
-        )
+        rule = f"{where} must be a matrix with a column per label, or one name or number from 0 per document"
+        raise DataError(f"{rule}, but {problem}; save one of these")
     n_labels = int(columns.max(initial=-1)) + 1
     parts = np.ones(len(array), np.float32), columns.astype(np.int32), np.arange(len(array) + 1)
     return sp.csr_matrix(parts, shape=(len(array), n_labels)), own

@@ -61,10 +61,8 @@ def check_has_texts(dataset: Dataset, path: str | Path) -> None:
 def features_of(dataset: Dataset, path: str | Path) -> Csr:
     """Return the features of a data set; raise DataError if it has none."""
     if dataset.X is None:
-        raise DataError(
-            f"{path} must have features, but the data set has texts only; write .jsonl, .csv or .parquet, "
-            "or compute features first"
-        )
+        remedy = "write .jsonl, .csv or .parquet, or compute features first"
+        raise DataError(f"{path} must have features, but the data set has texts only; {remedy}")
     return dataset.X
 
 
@@ -81,10 +79,8 @@ def names_as_words(labels: LabelSpace, spaces: re.Pattern[str], path: str | Path
         other = name_of.setdefault(word, name)
         if not word.strip() or word != word.strip() or other != name:
             problem = f"{other!r} and {name!r} both become {word!r}" if other != name else f"one is {name!r}"
-            raise DataError(
-                f"label names in {path} must be words, and differ with _ for spaces, but {problem}; rename one, or "
-                "write .jsonl"
-            )
+            rule = f"label names in {path} must be words, and differ with _ for spaces"
+            raise DataError(f"{rule}, but {problem}; rename one, or write .jsonl")
         words[label] = words[name] = word
     return words
 

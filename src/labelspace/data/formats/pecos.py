@@ -14,7 +14,7 @@ from labelspace.data.files import UTF_8, lines, writing_text
 from labelspace.data.formats import matrices
 from labelspace.data.formats.base import MatrixFormat
 from labelspace.data.label_files import with_hierarchy
-from labelspace.data.label_matrix import check_rows, distinct_names, in_label_space, label_ones
+from labelspace.data.label_mapping import check_rows, distinct_names, in_label_space, label_ones
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, is_numbered
 from labelspace.data.sparse_rows import check_width

@@ -10,7 +10,6 @@ from labelspace.data.formats import (
     csvfile,
     fasttext,
     json_documents,
-    jsonl,
     libmultilabel,
     libsvm,
     matrices,
@@ -25,7 +24,7 @@ from labelspace.errors import ParameterError
 
 _FORMATS: tuple[AnyFormat, ...] = (
     xmc.FORMAT,
-    jsonl.FORMAT,
+    json_documents.JSONL,
     csvfile.CSV,
     csvfile.TSV,
     parquet.FORMAT,
@@ -34,7 +33,7 @@ _FORMATS: tuple[AnyFormat, ...] = (
     libmultilabel.FORMAT,
     annif.FORMAT,
     bioasq.FORMAT,
-    json_documents.FORMAT,
+    json_documents.JSON,
     matrices.FORMAT,
     pecos.FORMAT,
     xmc_pairs.FORMAT,

@@ -10,9 +10,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from labelspace.data.detection.encoding import detect_encoding
+from labelspace.data.encoding import detect_encoding
 from labelspace.data.files import UTF_8, lines, replacing
-from labelspace.data.formats.annif import is_uri, without_brackets
+from labelspace.data.formats.annif import is_uri
 from labelspace.data.formats.base import RecordFormat
 from labelspace.data.formats.one_line import BOM, check_has_texts
 from labelspace.data.read_options import ReadOptions
@@ -23,8 +23,10 @@ from labelspace.data.records import (
     Subject,
     distinct_labels,
     parse_object,
+    subject_label,
     to_record,
     to_records,
+    without_brackets,
 )
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
@@ -118,10 +120,8 @@ def _read_text(file: Path, encoding: str) -> str:
     for line, text in lines(file, encoding):
         size += len(text)
         if size > limit:
-            raise DataError(
-                f"{file}:{line}: expected a text of at most {limit} characters, but there are more; split it, or "
-                f"{MAX_LINE_BYTES.raise_it}"
-            )
+            rule = f"{file}:{line}: expected a text of at most {limit} characters"
+            raise DataError(f"{rule}, but there are more; split it, or {MAX_LINE_BYTES.raise_it}")
         parts.append(text)
     return "".join(parts)
 
@@ -148,17 +148,8 @@ def _document(file: Path, encoding: str) -> Record:
     subjects = row.get("subjects") or []
     if not isinstance(subjects, list):
         raise location.expected("'subjects' to be a list", f"it is {subjects!r:.40}", 'write [{"uri": "..."}, ...]')
-    labels = distinct_labels([_subject(given, location) for given in subjects], location)
+    labels = distinct_labels([subject_label(given, location) for given in subjects], location)
     return to_record({"id": row.get("document_id") or file.stem, "text": row.get("text")}, 0, location, labels)
-
-
-def _subject(given: object, location: Location) -> Label:
-    uri, name = (given.get("uri"), given.get("label")) if isinstance(given, dict) else (None, None)
-    given_ones = [value for value in (uri, name) if value is not None]
-    if not given_ones or not all(isinstance(value, str) and value for value in given_ones):
-        problem = f"one is {given!r:.40}"
-        raise location.expected("subjects with a 'uri' or a 'label'", problem, 'write {"uri": "...", "label": "..."}')
-    return Subject(*given_ones) if len(given_ones) > 1 else str(given_ones[0])
 
 
 def write(path: str | Path, dataset: Dataset) -> None:
@@ -200,10 +191,8 @@ def _line(label: Label, space: LabelSpace) -> str:
     is_cell = name == name.strip() and len(name.splitlines()) == 1 and "\t" not in name and not name.startswith(BOM)
     if not is_cell or (name.startswith("<") and name.endswith(">")) or (uri is not None and not is_uri(uri)):
         shown = name if uri is None else f"<{uri}> {name}"
-        raise DataError(
-            "a label must be a URI, a name on one line without tabs, outer spaces or a byte order mark, or both, but "
-            f"there is {shown!r:.60}; rename it, or write .jsonl"
-        )
+        rule = "a label must be a URI, a name on one line without tabs, outer spaces or a byte order mark, or both"
+        raise DataError(f"{rule}, but there is {shown!r:.60}; rename it, or write .jsonl")
     return f"{name}\n" if uri is None else f"<{uri}>\t{name}\n"
 
 

@@ -58,10 +58,8 @@ def _header(line: bytes, path: str | Path) -> tuple[int, int, int]:
     if n == 0:
         raise DataError(f"{path}:1: expected at least one document, but the header says 0; give another file")
     if max(n_features, n_labels) > MAX_COLUMNS:
-        raise DataError(
-            f"{path}:1: expected at most {MAX_COLUMNS} features and labels, but the header says {n_features} and "
-            f"{n_labels}; correct the header"
-        )
+        rule = f"{path}:1: expected at most {MAX_COLUMNS} features and labels"
+        raise DataError(f"{rule}, but the header says {n_features} and {n_labels}; correct the header")
     return n, n_features, n_labels
 
 
@@ -69,10 +67,9 @@ def _known_labels(path: str | Path, n_labels: int, given: LabelSpace | None) -> 
     space = labels_of_file(path) if given is None else given
     if space is not None and len(space) < n_labels:
         source = "its labels file has" if given is None else "the label space has"
-        raise DataError(
-            f"{path}:1: expected no more labels than are known, but the header says {n_labels} and {source} "
-            f"{len(space)}; give the label names of this data set"
-        )
+        problem = f"the header says {n_labels} and {source} {len(space)}"
+        remedy = "give the label names of this data set"
+        raise DataError(f"{path}:1: expected no more labels than are known, but {problem}; {remedy}")
     return space
 
 

@@ -21,12 +21,11 @@ import scipy.sparse as sp
 from labelspace.data.archives import is_data_file, without_compression
 from labelspace.data.files import UTF_8, lines, writing_text
 from labelspace.data.formats.base import MatrixFormat
-from labelspace.data.formats.pair_rows import pair_lines, read_pairs, write_pairs
 from labelspace.data.label_files import with_hierarchy
-from labelspace.data.label_matrix import check_rows, distinct_names, in_label_space, label_ones
+from labelspace.data.label_mapping import check_rows, distinct_names, in_label_space, label_ones
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import MAX_LABEL_ID, Location, Record, checked_id, is_numbered, parse_object
-from labelspace.data.sparse_rows import check_width
+from labelspace.data.sparse_rows import check_width, pair_lines, read_pairs, write_pairs
 from labelspace.data.texts import TextList
 from labelspace.errors import DataError
 from labelspace.types import Csr, Dataset, LabelSpace

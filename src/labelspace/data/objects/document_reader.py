@@ -16,11 +16,10 @@ import scipy.sparse as sp
 
 from labelspace.data.columns import name_list, table_columns
 from labelspace.data.dataset_builder import assemble
-from labelspace.data.label_merging import merge_spellings
-from labelspace.data.objects.feature_matrices import to_matrix
+from labelspace.data.label_mapping import merge_spellings
 from labelspace.data.objects.frames import Frame, to_frame
 from labelspace.data.objects.given_labels import indicator_labels, label_rows, read_labels, to_label_space
-from labelspace.data.objects.inputs import Documents, frame_texts
+from labelspace.data.objects.inputs import Documents, frame_texts, to_matrix
 from labelspace.data.read_options import NO_SEPARATOR, ReadOptions, TableOptions
 from labelspace.data.records import Record
 from labelspace.data.table import row_labels, row_text
@@ -107,10 +106,9 @@ class DocumentReader:
 
     def _of_matrix(self, matrix: Documents, labels: Labels) -> Dataset:
         if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
-            raise DataError(
-                f"features must be a matrix of numbers, but are an array of shape {matrix.shape} and type "
-                f"{matrix.dtype}; give a row of numbers for each document"
-            )
+            problem = f"are an array of shape {matrix.shape} and type {matrix.dtype}"
+            remedy = "give a row of numbers for each document"
+            raise DataError(f"features must be a matrix of numbers, but {problem}; {remedy}")
         Y, space = self._labels(labels, matrix.shape[0])
         return Dataset(Y, space, X=sp.csr_matrix(matrix, dtype=np.float32))
 
@@ -137,10 +135,9 @@ class DocumentReader:
         if not text:
             numbers = None if names else frame.numbers()
             if numbers is None:
-                raise DataError(
-                    f"the column with the texts must be named, but is not, and the {frame.kind} has: "
-                    f"{', '.join(frame.names)[:200]}; write text={next(iter(frame.names), 'title')!r}"
-                )
+                problem = f"is not, and the {frame.kind} has: {', '.join(frame.names)[:200]}"
+                remedy = f"write text={next(iter(frame.names), 'title')!r}"
+                raise DataError(f"the column with the texts must be named, but {problem}; {remedy}")
             return self._of_matrix(numbers, labels)
         texts, id_column = frame_texts(frame, text), self._id_column(frame)
         separator, indicators = None, False

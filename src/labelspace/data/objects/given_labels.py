@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.detection.label_separator import detect_separator, split_cell
-from labelspace.data.objects.frames import named_column, to_frame
-from labelspace.data.objects.sequences import is_frame, is_missing, to_list
+from labelspace.data.fields import detect_separator, split_cell
+from labelspace.data.label_mapping import matched_labels
+from labelspace.data.objects.frames import is_frame, is_missing, named_column, to_frame, to_list
 from labelspace.data.read_options import NO_SEPARATOR
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Csr, LabelSpace
@@ -92,10 +92,8 @@ def _check_single(cells: Sequence[str]) -> None:
         mark = ","
     if mark is not None:
         shown = next(cell for cell in cells if len(split_cell(cell, mark)) > 1)[:60]
-        raise DataError(
-            f"labels that are texts must be one name each, but {shown!r} may be several; write "
-            f"label_separator={mark!r}, or label_separator={NO_SEPARATOR!r} where it is one"
-        )
+        remedy = f"write label_separator={mark!r}, or label_separator={NO_SEPARATOR!r} where it is one"
+        raise DataError(f"labels that are texts must be one name each, but {shown!r} may be several; {remedy}")
 
 
 def _checked_names(row: int, names: Any) -> list[Any]:  # noqa: ANN401 - a caller may pass anything
@@ -126,17 +124,12 @@ def _of_rows(rows: list[list[Any]], known: LabelSpace | None) -> tuple[Csr, Labe
         space = space.with_paths() if space.are_paths else space
     else:
         space = known.extended(name for name in names if known.find(name) is None)
-    id_of = {label: _known_id(space, label) if isinstance(label, str) else int(label) for label in labels}
+    id_of = {label: space.find(label) if isinstance(label, str) else int(label) for label in labels}
     ids = [sorted({id_of[label] for label in row}) for row in rows]
     indptr = np.cumsum([0, *map(len, ids)])
     indices = np.fromiter(chain.from_iterable(ids), np.int32, int(indptr[-1]))
     Y = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(len(rows), len(space)))
     return Y, space
-
-
-def _known_id(space: LabelSpace, label: str) -> int:
-    found = space.find(label)
-    return space.index[label] if found is None else found  # unknown labels were added
 
 
 def _check_ids(rows: list[list[Any]], numbers: list[int], labels: set[Any], known: LabelSpace | None) -> None:
@@ -180,30 +173,17 @@ def indicator_labels(
     n_labels = Y.shape[1]
     space = LabelSpace.numbered(n_labels) if known is None else known
     if len(space) < n_labels or (len(space) > n_labels and space.hierarchy is None):  # one may add labels at the end
-        raise DataError(
-            f"labels must name every column of a matrix, but there are {len(space)} names for {n_labels} columns; "
-            "give the names of its columns in their order"
-        )
+        problem = f"there are {len(space)} names for {n_labels} columns"
+        remedy = "give the names of its columns in their order"
+        raise DataError(f"labels must name every column of a matrix, but {problem}; {remedy}")
     Y.resize((Y.shape[0], len(space)))
     return Y, space
 
 
 def to_label_space(Y: Csr, labels: LabelSpace, known: LabelSpace | None) -> tuple[Csr, LabelSpace]:
-    """Return Y with the ids of the known labels, matched by name; other labels of documents are appended.
-
-    >>> Y, space = to_label_space(sp.csr_matrix([[1, 0]]), LabelSpace(["tea", "rye"]), LabelSpace(["bread", "tea"]))
-    >>> space.names, Y.toarray().tolist()
-    (['bread', 'tea'], [[0, 1]])
-    """
-    if known is None:
-        space = labels.with_paths() if labels.hierarchy is None and labels.are_paths else labels
-        Y.resize((Y.shape[0], len(space)))
-        return Y, space
-    used = np.unique(Y.indices)
-    names = {int(label): labels.names[label] for label in used}
-    space = known.extended(name for name in names.values() if known.find(name) is None)
-    ids = np.zeros(len(labels), np.int32)
-    ids[used] = [_known_id(space, name) for name in names.values()]
-    found = sp.csr_matrix((Y.data, ids[Y.indices], Y.indptr), shape=(Y.shape[0], len(space)))
-    found.sort_indices()
-    return found, space
+    """Return Y with the ids of the known labels, if any; without, of the labels and those that their paths imply."""
+    if known is not None:
+        return matched_labels(Y, labels, known)
+    space = labels.with_paths() if labels.hierarchy is None and labels.are_paths else labels
+    Y.resize((Y.shape[0], len(space)))
+    return Y, space

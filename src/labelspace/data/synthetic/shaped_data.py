@@ -1,12 +1,20 @@
 """Data of the shape of a large public data set, or of a fraction of it, with labels that can be learned.
 
-1. Labels of the documents: ``label_placement``.
-2. A document has words of its labels, of its topics, which are parts of the circle on which labels lie, and words by
+1. The number of training documents of a label follows a power law from 1 on, cut at the largest label, with the mean of
+   the shape.
+2. Each label has a place on a circle, and covers an arc in proportion to its frequency: its occurrences lie there at
+   nearly equal distances, except for some that lie anywhere.
+3. The documents take the occurrences in the order of the circle, at least one and on average the mean of the shape:
+   labels of near positions occur together, and frequent ones with many others. Test documents are drawn from the same
+   positions and frequencies.
+4. A document has words of its labels, of its topics, which are parts of the circle on which labels lie, and words by
    Zipf's law (``kernels``). Its number of distinct words is log-normal.
-3. Values are (1 + ln count) times a weight that grows with the rank of a word as idf does; rows have unit length.
+5. Values are (1 + ln count) times a weight that grows with the rank of a word as idf does; rows have unit length.
 """
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,11 +24,151 @@ import scipy.sparse as sp
 from labelspace.data.files import writing
 from labelspace.data.sparse_rows import format_rows
 from labelspace.data.synthetic.kernels import DrawnLabels, Words, synthetic_features
-from labelspace.data.synthetic.label_placement import Placement
-from labelspace.data.synthetic.shapes import Shape, shape_of
 from labelspace.errors import DataError, ParameterError
 from labelspace.store.atomic import replacing_folder
-from labelspace.types import Csr, Dataset, Doubles, Floats, Ints, LabelSpace, Progress, no_progress
+from labelspace.types import Csr, Dataset, Doubles, Floats, Ints, LabelSpace, Longs, Progress, no_progress
+
+_MIN_DOCUMENTS = 100  # in train and in test
+_LABELS_PER_LABEL = 20  # labels of the data set per label of a document
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The statistics of a data set.
+
+    ``documents_per_label`` is as published: of Wikipedia-500K and Amazon-3M it counts the test documents too.
+    ``nonzeros_per_document`` is rounded from common reports. Two are choices of ours: ``largest_share``, the share of
+    training documents with the most frequent label, and ``own_words``, the words that a document draws per label, which
+    brings the P@1 of a label tree on a small fraction near published ones.
+    """
+
+    train_documents: int
+    test_documents: int
+    features: int
+    labels: int
+    labels_per_document: float
+    documents_per_label: float
+    nonzeros_per_document: float
+    largest_share: float
+    own_words: float
+
+    def scaled(self, fraction: float) -> "Shape":
+        """Return a fraction of the documents and labels, and its square root of the features; the means stay.
+
+        >>> small = SHAPES["Amazon-670K"].scaled(0.01)
+        >>> small.train_documents, small.test_documents, small.labels, small.features
+        (4904, 1530, 6701, 13591)
+        """
+        needed = max(
+            _MIN_DOCUMENTS / min(self.train_documents, self.test_documents),
+            _LABELS_PER_LABEL * self.labels_per_document / self.labels,
+        )
+        least = math.ceil(1e4 * needed) / 1e4
+        if not least <= fraction <= 1:
+            raise ParameterError(
+                f"fraction must be at least {least:g} for this shape, and at most 1, but is {fraction:g}; set 0.05"
+            )
+        return replace(
+            self,
+            train_documents=round(self.train_documents * fraction),
+            test_documents=round(self.test_documents * fraction),
+            features=round(self.features * math.sqrt(fraction)),
+            labels=round(self.labels * fraction),
+        )
+
+
+SHAPES = {
+    "Wiki10-31K": Shape(14_146, 6_616, 101_938, 30_938, 18.64, 8.52, 673.4, 0.8, 1.3),
+    "AmazonCat-13K": Shape(1_186_239, 306_782, 203_882, 13_330, 5.04, 448.57, 71.2, 0.3, 0.9),
+    "Delicious-200K": Shape(196_606, 100_095, 782_585, 205_443, 75.54, 72.29, 301.2, 0.33, 0.15),
+    "WikiLSHTC-325K": Shape(1_778_351, 587_084, 1_617_899, 325_056, 3.19, 17.46, 42.1, 0.16, 0.6),
+    "Wikipedia-500K": Shape(1_813_391, 783_743, 2_381_304, 501_070, 4.77, 24.75, 385.3, 0.15, 0.9),
+    "Amazon-670K": Shape(490_449, 153_025, 135_909, 670_091, 5.45, 3.99, 75.7, 0.0037, 0.9),
+    "Amazon-3M": Shape(1_717_899, 742_507, 337_067, 2_812_281, 36.17, 31.64, 49.7, 0.01, 0.25),
+}
+"""By name: the data sets with bag-of-words features of the Extreme Classification Repository (Bhatia et al.)."""
+
+
+def shape_of(name: str) -> Shape:
+    """Return the shape of this name; case does not matter."""
+    found = {known.lower(): shape for known, shape in SHAPES.items()}.get(name.lower())
+    if found is None:
+        raise ParameterError(f"the name must be one of {', '.join(SHAPES)}, but is {name!r}; take one of these")
+    return found
+
+
+OVERLAP = 3  # arc of a label over the span of its documents: larger arcs make more labels occur together
+STRAY = 0.1  # share of occurrences that lie anywhere
+_LARGEST_MEANS, _LARGEST_SHARE = 25, 0.25  # of the largest label at least, else a small fraction would have no tail
+_STEPS = 50  # of the bisection of the exponent
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Frequencies and positions of the labels, (n_labels,) each."""
+
+    counts: Longs
+    positions: Floats
+
+    @classmethod
+    def draw(cls, shape: Shape, rng: np.random.Generator) -> "Placement":
+        """Draw frequencies and positions: steps 1 and 2."""
+        counts = rng.permutation(label_counts(shape))
+        return cls(counts, rng.random(len(counts), dtype=np.float32))
+
+    def documents(self, n: int, n_train: int, rng: np.random.Generator) -> tuple[Csr, Floats]:
+        """Draw labels (n, n_labels) and positions (n,) of n documents, in random order: step 3."""
+        n_labels = len(self.counts)
+        counts = (self.counts * (n / n_train) + rng.random(n_labels)).astype(np.int64)  # of train: themselves
+        labels = np.repeat(np.arange(n_labels, dtype=np.int32), counts)
+        positions = self._occurrences(counts, labels, n_train, rng)
+        order = np.argsort(positions, kind="stable")
+        labels, positions = labels[order], positions[order]
+        extra = rng.integers(0, n, len(labels) - n, dtype=np.int32)
+        ends = np.cumsum(1 + np.bincount(extra, minlength=n))
+        starts = np.concatenate([[0], ends]).astype(np.int64)
+        Y = sp.csr_matrix((np.ones(len(labels), np.float32), labels, starts), shape=(n, n_labels))
+        Y.sum_duplicates()
+        Y.data[:] = 1.0
+        shuffled = rng.permutation(n)
+        return Y[shuffled], positions[(starts[:-1] + starts[1:]) // 2][shuffled]
+
+    def _occurrences(self, counts: Longs, labels: Ints, n_train: int, rng: np.random.Generator) -> Floats:
+        """Return the place of each occurrence of each label."""
+        arcs = np.minimum(OVERLAP * self.counts / n_train, 1.0)
+        step = (arcs / np.maximum(counts, 1)).astype(np.float32)
+        first = (self.positions - arcs / 2).astype(np.float32)
+        number = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
+        positions = rng.random(len(labels), dtype=np.float32)
+        positions += number.astype(np.float32)
+        positions *= step[labels]
+        positions += first[labels]
+        stray = np.flatnonzero(rng.random(len(labels), dtype=np.float32) < STRAY)
+        positions[stray] = rng.random(len(stray), dtype=np.float32)
+        return np.mod(positions, np.float32(1.0))
+
+
+def label_counts(shape: Shape) -> Longs:
+    """Return the number of training documents of each label, ascending: step 1."""
+    n, n_labels = shape.train_documents, shape.labels
+    mean = n * shape.labels_per_document / n_labels
+    largest = max(shape.largest_share * n, min(_LARGEST_MEANS * mean, _LARGEST_SHARE * n))
+    sizes = np.arange(1, int(largest) + 1)
+
+    def labels_of_size(exponent: float) -> Longs:
+        up_to = np.cumsum(sizes**-exponent)
+        numbers: Longs = np.diff(np.rint(n_labels * up_to / up_to[-1]), prepend=0.0).astype(np.int64)
+        return numbers
+
+    low, high = 0.0, 8.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if labels_of_size(middle) @ sizes > mean * n_labels:
+            low = middle
+        else:
+            high = middle
+    return np.repeat(sizes, labels_of_size(high))
+
 
 Split = Literal["train", "test"]
 BLOCK = 65_536  # documents

@@ -32,10 +32,9 @@ def read_rdf(path: str | Path, kind: str, add: AddStatement) -> None:
     with reading(path) as file:
         data = file.read(MAX_RDF_BYTES.value + 1)
     if len(data) > MAX_RDF_BYTES.value:
-        raise DataError(
-            f"a file of {FORMATS[kind]} must have at most {MAX_RDF_BYTES.value:,} bytes, but {path} has more; convert "
-            f"it to N-Triples (.nt), which is read line by line, or {MAX_RDF_BYTES.raise_it}"
-        )
+        rule = f"a file of {FORMATS[kind]} must have at most {MAX_RDF_BYTES.value:,} bytes"
+        remedy = f"convert it to N-Triples (.nt), which is read line by line, or {MAX_RDF_BYTES.raise_it}"
+        raise DataError(f"{rule}, but {path} has more; {remedy}")
     graph = rdflib.Graph(store=_sink(add), bind_namespaces="none")
     base = f"file:///{Path(path).name}"  # of relative IRIs; without the folder, which differs elsewhere
     try:
@@ -92,10 +91,9 @@ def _check_entities(data: bytes) -> None:
 
     def check(name: str, is_parameter: int, value: str | None, *_: str | None) -> None:
         if is_parameter or value is None or "&" in value or len(value) > _MAX_ENTITY:
-            raise DataError(
-                f"an entity of RDF/XML must stand for at most {_MAX_ENTITY} characters without other entities, "
-                f"but {name[:40]!r} does not; write out what it stands for, or convert the file to Turtle"
-            )
+            rule = f"an entity of RDF/XML must stand for at most {_MAX_ENTITY} characters without other entities"
+            problem = f"{name[:40]!r} does not"
+            raise DataError(f"{rule}, but {problem}; write out what it stands for, or convert the file to Turtle")
 
     def end_of_declarations(*_: object) -> None:
         raise StopIteration
@@ -113,10 +111,9 @@ def _read_json(data: bytes, graph: Any, base: str) -> None:  # noqa: ANN401 - a 
     for context in _contexts(document):
         if isinstance(context, str) or (isinstance(context, dict) and "@import" in context):
             remote = context if isinstance(context, str) else context["@import"]
-            raise DataError(
-                f"a context of JSON-LD must be in the file, but {str(remote)[:80]!r} is elsewhere, and nothing is "
-                "fetched; put its content there, or convert the file to Turtle"
-            )
+            problem = f"{str(remote)[:80]!r} is elsewhere, and nothing is fetched"
+            remedy = "put its content there, or convert the file to Turtle"
+            raise DataError(f"a context of JSON-LD must be in the file, but {problem}; {remedy}")
     to_rdf(document, graph, base)
 
 

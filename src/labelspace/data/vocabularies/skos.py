@@ -85,10 +85,8 @@ class Statements:
         is_blank = np.fromiter((uri.startswith("_:") for uri in uris), bool, len(uris))
         kept = np.flatnonzero(is_concept & ~is_deprecated & ~is_blank).tolist()
         if not kept:
-            raise DataError(
-                f"a vocabulary must have concepts (rdf:type skos:Concept) in use, but {source} has none; "
-                "check that it is SKOS"
-            )
+            rule = "a vocabulary must have concepts (rdf:type skos:Concept) in use"
+            raise DataError(f"{rule}, but {source} has none; check that it is SKOS")
         kept.sort(key=uris.__getitem__)
         rows = np.full(len(uris), -1, np.int64)
         rows[kept] = np.arange(len(kept))

@@ -1,13 +1,21 @@
-"""The concepts of a vocabulary in columns: a million concepts must not be millions of objects."""
+"""The concepts of a vocabulary in columns, since millions of objects are too many; labels of concepts.
 
-from collections.abc import Callable, Iterator, Sequence
+1. The name is the preferred one in the language, also with a region (``en-GB`` for ``en``); else rdfs:label in the
+   language; else a name without language; else one in the most frequent other language; else the end of the URI.
+2. If several concepts have one name, each gets its notation or the end of its URI in parentheses.
+3. A name must not start with ``#``, which begins a comment in ``hierarchy.tsv``: such a name is put in quotes.
+4. Synonyms are those in the language or without one. Names in all languages are kept too.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.types import Longs
+from labelspace.types import Concept, Longs
 
 Item = TypeVar("Item")
 
@@ -99,3 +107,133 @@ class Computed(Sequence[Item]):
 
     def __iter__(self) -> Iterator[Item]:
         return map(self._make, range(self._n))
+
+
+NO_LANGUAGE = ""
+
+
+def most_frequent_language(vocabulary: Vocabulary) -> str:
+    """Return the language with the most names; of several, the first in alphabetical order; '' without languages."""
+    return next(iter(_by_frequency(vocabulary)), NO_LANGUAGE)
+
+
+def _by_frequency(vocabulary: Vocabulary) -> list[str]:
+    counts = Counter(vocabulary.names.languages) + Counter(vocabulary.other_names.languages)
+    return sorted(counts, key=lambda language: (-counts[language], language))
+
+
+class Naming:
+    """Names, synonyms and concepts of the rows of a vocabulary in a language."""
+
+    def __init__(self, vocabulary: Vocabulary, language: str) -> None:
+        self.vocabulary, self.language = vocabulary, language
+        others = [each for each in _by_frequency(vocabulary) if each not in (language, NO_LANGUAGE)]
+        regions = [each for each in others if language and each.startswith(f"{language}-")]
+        self._preference = list(dict.fromkeys([language, *regions, NO_LANGUAGE, *others]))
+        self._own = {language, NO_LANGUAGE, *regions}
+        self.counts = Counter[str]()
+
+    def bases(self) -> list[str]:
+        """Return the name of each concept, which several may have; substitutes for missing names are counted."""
+        self.counts.clear()
+        return [self._base(row) for row in range(len(self.vocabulary))]
+
+    def _base(self, row: int) -> str:
+        names = self._names(row)
+        language = next((each for each in self._preference if each in names), None)
+        if language is None:
+            self.counts["unnamed"] += 1
+        elif language not in self._own:
+            self.counts["other_language"] += 1
+        name = last_part(self.vocabulary.uris[row] or "") if language is None else names[language]
+        self.counts["quoted"] += name.startswith("#")
+        return f'"{name}"' if name.startswith("#") else name
+
+    def _names(self, row: int) -> dict[str, str]:
+        """Return the names by language; of several preferred ones the first in alphabetical order."""
+        found: dict[str, str] = {}
+        for texts in (self.vocabulary.names, self.vocabulary.other_names):
+            for language, name in texts.of(row):
+                found.setdefault(language, name)
+        return found
+
+    def synonyms(self, row: int, name: str) -> list[str]:
+        """Return the synonyms, among them a preferred name that is not the label's; hidden ones last."""
+        shown = self._shown(row, name)
+        return [*shown, *self._hidden(row, name, shown)]
+
+    def _shown(self, row: int, name: str) -> dict[str, None]:
+        voc = self.vocabulary
+        columns = (voc.synonyms, voc.names, voc.other_names)
+        shown = dict.fromkeys(text for texts in columns for text in self._in_language(texts, row))
+        shown.pop(name, None)
+        return shown
+
+    def _hidden(self, row: int, name: str, shown: Container[str]) -> tuple[str, ...]:
+        hidden = dict.fromkeys(self._in_language(self.vocabulary.hidden, row))
+        return tuple(text for text in hidden if text != name and text not in shown)
+
+    def _in_language(self, texts: Texts, row: int) -> Iterable[str]:
+        return (text for language, text in texts.of(row) if language in self._own)
+
+    def concept(self, row: int, name: str) -> Concept:
+        """Return URI, notation, names by language and hidden names of a row."""
+        voc = self.vocabulary
+        names = self._names(row)
+        names.pop(NO_LANGUAGE, None)
+        hidden = self._hidden(row, name, self._shown(row, name))
+        return Concept(voc.uris[row], voc.notation(row), names, hidden)
+
+    def notes(self) -> list[Note]:
+        """Return notes on what ``bases`` found, and on what the labels lack of the vocabulary."""
+        voc = self.vocabulary
+        shown = self.language or "no language"
+        left_out = sum(each not in self._own for texts in (voc.synonyms, voc.hidden) for each in texts.languages)
+        several = int(((voc.notations.begins[1:] - voc.notations.begins[:-1]) > 1).sum())
+        return [
+            Note("other_language", self.counts["other_language"], f"concepts named in a language other than {shown}"),
+            Note("unnamed", self.counts["unnamed"], "concepts without any name, named by the end of their URI"),
+            Note("quoted", self.counts["quoted"], "names that start with '#', put in quotes"),
+            Note("synonyms_left_out", left_out, f"synonyms in languages other than {shown}, left out"),
+            Note("several_notations", several, "concepts with several notations; the first is kept"),
+        ]
+
+
+def unique_names(
+    bases: Sequence[str], kept: Sequence[str | None], taken: Iterable[str], endings: Callable[[int], list[str]]
+) -> tuple[list[str], list[str]]:
+    """Return names that no two labels share, and those among them that were changed for it.
+
+    ``kept`` has names that rows have already, or None; ``taken`` are names of other labels. ``endings`` gives what may
+    be appended to the name of a row in parentheses, best first.
+
+    >>> unique_names(["bank", "cat", "bank"], [None] * 3, [], lambda row: [f"n{row}"])
+    (['bank (n0)', 'cat', 'bank (n2)'], ['bank (n0)', 'bank (n2)'])
+    """
+    used = {*taken, *(name for name in kept if name is not None)}
+    repeated = set[str]()
+    for base, name in zip(bases, kept, strict=True):
+        if name is None:
+            (repeated if base in used else used).add(base)
+    names = [base if name is None else name for base, name in zip(bases, kept, strict=True)]
+    changed = list[str]()
+    for row, base in enumerate(bases):
+        if kept[row] is not None or base not in repeated:
+            continue
+        name = base
+        choices = [f"{base} ({ending})" for ending in endings(row)]
+        while name in used:
+            name = choices.pop(0) if choices else f"{name}'"
+        used.add(name)
+        names[row] = name
+        changed.append(name)
+    return names, changed
+
+
+def last_part(uri: str) -> str:
+    """Return the end of a URI, after the last ``#``, ``/`` or ``:``; all of it if that end is empty.
+
+    >>> last_part("http://example.org/animals#p12"), last_part("urn:isbn:1"), last_part("http://example.org/")
+    ('p12', '1', 'http://example.org/')
+    """
+    return max((uri.rpartition(mark) for mark in "#/:"), key=lambda parts: len(parts[0]))[2] or uri

@@ -1,17 +1,152 @@
-"""Read a vocabulary of any format, by the ending of its name or by the named format."""
+r"""Read a vocabulary of any format, by the ending of its name or by the named format; tables and lists of concepts.
 
-from collections.abc import Callable
+- CSV has a header: ``uri``, ``label`` or ``label_en``, ``label_fi``, ..., ``notation``; besides what Annif reads,
+  ``alt``, ``hidden`` and ``broader`` (URIs, or names without URIs), with ``|`` between several.
+- TSV is ``<uri>\tname\tnotation`` without a header, the notation optional; with a header it is as CSV.
+- A list is one name per line.
+
+A row with a URI and no name is a concept that is not in use any more, as in Annif. Labels keep the order of the file.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from labelspace.data.archives import without_compression, zip_archive
-from labelspace.data.files import UTF_8
+from labelspace.data.files import UTF_8, lines
+from labelspace.data.formats import csvfile
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.vocabularies.concept_tables import read_csv, read_list, read_tsv
+from labelspace.data.records import Location
 from labelspace.data.vocabularies.rdf import read_ntriples, read_rdf
 from labelspace.data.vocabularies.skos import PROPERTIES, Statements
-from labelspace.data.vocabularies.vocabulary import Vocabulary
-from labelspace.errors import ParameterError
+from labelspace.data.vocabularies.vocabulary import Note, Texts, Vocabulary
+from labelspace.errors import DataError, ParameterError
+from labelspace.types import Longs
+
+SEPARATOR = "|"
+_TSV_COLUMNS = ("uri", "label", "notation")
+_LABEL, _COLUMNS = "label_", ("uri", "label", "notation", "alt", "hidden", "broader")
+_TEXTS = ("label", "alt", "hidden", "notation")
+Row = tuple[Location, Mapping[str, object]]
+
+
+def read_csv(path: str | Path, language: str | None, options: ReadOptions) -> Vocabulary:
+    """Read a table with a header; the delimiter is detected if it is not given."""
+    with csvfile.rows(path, options) as table:
+        header = table.names()
+        known = [name for name in header if _is_column(name)]
+        if not any(name == "label" or name.startswith(_LABEL) for name in known):
+            problem = f"it has: {', '.join(header)[:80] or 'nothing'}"
+            rule = "a header with a column 'label' or 'label_en'"
+            raise Location(path, 1).expected(rule, problem, "name the columns in the first line")
+        return _vocabulary(path, table.read(known), header, language)
+
+
+def read_tsv(path: str | Path, language: str | None, options: ReadOptions) -> Vocabulary:
+    """Read URI, name and notation separated by tabs; or a table with a header, whose first column is one of CSV's."""
+    encoding = options.encoding or UTF_8
+    first = next((line for _, line in lines(path, encoding)), "").split("\t")[0].strip()
+    if _is_column(first):
+        return read_csv(path, language, replace(options, delimiter="\t"))
+    return _vocabulary(path, _tsv_rows(path, encoding), _TSV_COLUMNS, language)
+
+
+def read_list(path: str | Path, language: str | None, options: ReadOptions) -> Vocabulary:
+    """Read one name per line."""
+    return _vocabulary(path, _lines_as_rows(path, options.encoding or UTF_8), ("label",), language)
+
+
+def _is_column(name: str) -> bool:
+    return name in _COLUMNS or name.startswith(_LABEL)
+
+
+def _tsv_rows(path: str | Path, encoding: str) -> Iterator[Row]:
+    for number, line in lines(path, encoding):
+        cells = line.rstrip("\r\n").split("\t")
+        location = Location(path, number)
+        if len(cells) > len(_TSV_COLUMNS):
+            problem = f"there are {len(cells)} cells"
+            raise location.expected("<uri>, name and notation separated by tabs", problem, "remove the others")
+        yield location, dict(zip(_TSV_COLUMNS, cells, strict=False))
+
+
+def _lines_as_rows(path: str | Path, encoding: str) -> Iterator[Row]:
+    for number, line in lines(path, encoding):
+        location = Location(path, number)
+        if "\t" in line.strip():
+            remedy = "read it as a table: format='tsv'"
+            raise location.expected("one name per line", "there is a tab", remedy, options=["format="])
+        yield location, {"label": line}
+
+
+class _Columns:
+    """Rows of a table as they are read."""
+
+    def __init__(self, language: str | None) -> None:
+        self.language = (language or "").lower()  # of names without one
+        self.uris: list[str | None] = []
+        self.known: dict[str, int] = {}  # URI or name -> row
+        self.texts: dict[str, tuple[list[int], list[str], list[str]]] = {name: ([], [], []) for name in _TEXTS}
+        self.broader: list[tuple[int, str]] = []
+        self.n_unused = 0
+
+    def add(self, location: Location, row: Mapping[str, object]) -> None:
+        cells = {name: " ".join(str(cell).split()) for name, cell in row.items()}
+        uri = cells.get("uri", "").removeprefix("<").removesuffix(">")
+        names = {name.removeprefix(_LABEL): cell for name, cell in cells.items() if name.startswith(_LABEL) and cell}
+        if cells.get("label"):
+            names.setdefault(self.language, cells["label"])
+        if not names:
+            self.n_unused += bool(uri)
+            return
+        at = len(self.uris)
+        key = uri or next(iter(names.values()))
+        if self.known.setdefault(key, at) != at:
+            raise location.expected("each concept once", f"{key!r} is in a row before too", "remove one of them")
+        self.uris.append(uri or None)
+        for language, name in names.items():
+            self._add_text("label", at, name, language.lower())
+        self._add_text("notation", at, cells.get("notation", ""), "")
+        for column in ("alt", "hidden"):
+            for name in cells.get(column, "").split(SEPARATOR):
+                self._add_text(column, at, name.strip(), "")
+        above = (name.strip().removeprefix("<").removesuffix(">") for name in cells.get("broader", "").split(SEPARATOR))
+        self.broader += [(at, name) for name in above if name]
+
+    def _add_text(self, column: str, at: int, text: str, language: str) -> None:
+        if text:
+            rows, texts, languages = self.texts[column]
+            rows.append(at)
+            texts.append(text)
+            languages.append(language)
+
+    def edges(self) -> tuple[Longs, int]:
+        """Return rows (narrower, broader), and how many links lead to no row."""
+        found = [(at, self.known[name]) for at, name in self.broader if name in self.known]
+        return np.array(found, np.int64).reshape(-1, 2), len(self.broader) - len(found)
+
+
+def _vocabulary(path: str | Path, rows: Iterable[Row], header: Sequence[str], language: str | None) -> Vocabulary:
+    columns = _Columns(language)
+    for location, row in rows:
+        columns.add(location, row)
+    if not columns.uris:
+        raise DataError(f"a vocabulary must have names of labels, but {path} has none; write one per line")
+    n = len(columns.uris)
+    edges, n_outside = columns.edges()
+    names, alt, hidden, notations = (Texts.grouped(*columns.texts[name], n) for name in _TEXTS)
+    not_read = [name for name in header if not _is_column(name)]
+    notes = [
+        Note("deprecated", columns.n_unused, "rows with a URI and no name: concepts not in use any more, left out"),
+        Note("broader_outside", n_outside, "links to broader concepts that are not in use here, left out"),
+        Note("columns_left_out", len(not_read), f"columns that are not read ({', '.join(not_read)[:80]})"),
+    ]
+    none = Texts.grouped([], [], [], n)
+    broader = edges if "broader" in header else None
+    return Vocabulary(columns.uris, names, none, alt, hidden, notations, broader, notes)
 
 
 def _skos_in_ntriples(path: str | Path, language: str | None, options: ReadOptions) -> Vocabulary:
@@ -68,11 +203,9 @@ def vocabulary_format(path: str | Path, given: str | None = None) -> str:
     ending = Path(without_compression(str(path) if archive is None else archive[1])).suffix.lower()
     if ending not in ENDINGS:
         listed = ", ".join(ENDINGS)
-        raise ParameterError(
-            f"a vocabulary must end with {listed} (also with .gz, .zst or .zip), but is {Path(path).name!r}; name its "
-            "format, such as format='turtle'",
-            options=["format="],
-        )
+        rule = f"a vocabulary must end with {listed} (also with .gz, .zst or .zip)"
+        problem = f"is {Path(path).name!r}"
+        raise ParameterError(f"{rule}, but {problem}; name its format, such as format='turtle'", options=["format="])
     return ENDINGS[ending]
 
 

@@ -91,9 +91,7 @@ def _not_utf8(path: str | Path, block: bytes, head: bytes) -> str:
     decoded = sample.decode(LATIN_1)
     letters = [char for char in decoded if char.isalpha()]
     if sum(ord(char) > 0x7F for char in letters) > _MAX_FOREIGN * len(letters):
-        raise DataError(
-            f"the encoding of {path} must be known, but it is neither UTF-8, UTF-16 nor Western European; name it: "
-            "encoding='windows-1251', 'shift_jis', 'gb18030', ...",
-            options=["encoding="],
-        )
+        problem = "it is neither UTF-8, UTF-16 nor Western European"
+        remedy = "name it: encoding='windows-1251', 'shift_jis', 'gb18030', ..."
+        raise DataError(f"the encoding of {path} must be known, but {problem}; {remedy}", options=["encoding="])
     return LATIN_1 if _UNDEFINED.intersection(sample) else WINDOWS_1252

@@ -1,1 +1,0 @@
-"""Detection of what a file is, from its name and its first rows: encoding, delimiter, columns, label separator."""
