@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from labelspace.data.fields import check_column
 from labelspace.data.read_options import TableOptions
 from labelspace.data.records import FIELDS
-from labelspace.errors import DataError, ParameterError
+from labelspace.errors import ParameterError
 from labelspace.types import Columns
 
 EXAMPLE = "inputs=['title', 'price'], outputs=['brand', 'L0_category', 'L1_category']"
@@ -26,10 +26,9 @@ def parse_columns(inputs: str | None, outputs: str | None) -> Columns | None:
     >>> parse_columns("title", "department > aisle > shelf").outputs
     (('department', 'aisle', 'shelf'),)
     """
-    if inputs is None and outputs is None:
-        return None
     if inputs is None or outputs is None:
-        raise _missing("inputs" if inputs is None else "outputs")
+        _check_neither(inputs, outputs)
+        return None
     groups = [split_names("outputs", group, ">") for group in split_names("outputs", outputs, ",")]
     named = Columns(tuple(split_names("inputs", inputs, ",")), tuple(map(tuple, groups)))  # checks for duplicates
     return replace(named, outputs=_group_levels(named.outputs))
@@ -38,10 +37,9 @@ def parse_columns(inputs: str | None, outputs: str | None) -> Columns | None:
 def table_columns(options: TableOptions) -> Columns | None:
     """Return the columns of a table if ``inputs`` and ``outputs`` are given, else None."""
     inputs, outputs = options.get("inputs"), options.get("outputs")
-    if inputs is None and outputs is None:
-        return None
     if inputs is None or outputs is None:
-        raise _missing("inputs" if inputs is None else "outputs")
+        _check_neither(inputs, outputs)
+        return None
     if "text" in options:
         rule = "inputs and outputs name the columns of a table"
         raise ParameterError(f"{rule}, but text is given too; write {EXAMPLE}", options=[*TABLE, "text"])
@@ -54,8 +52,7 @@ def table_columns(options: TableOptions) -> Columns | None:
 
 def name_list(what: str, names: Any) -> list[str]:  # noqa: ANN401 - a caller may pass anything
     """Return names as a list; a single name is a list of one."""
-    is_listed = isinstance(names, Iterable) and not isinstance(names, str)
-    listed = list(names) if is_listed else [names]
+    listed = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
     if not listed or not all(isinstance(name, str) and name for name in listed):
         raise ParameterError(f"{what} must be names, but is {str(names)[:60]}; write for example {what}=['title']")
     return listed
@@ -71,8 +68,13 @@ def split_names(option: str, text: str, separator: str) -> list[str]:
     return names
 
 
-def _missing(name: str) -> ParameterError:
-    return ParameterError(f"inputs and outputs go together, but {name} is missing; write {EXAMPLE}", options=TABLE)
+def _check_neither(inputs: object, outputs: object) -> None:
+    """Raise ParameterError if one of the two is given."""
+    if inputs is not None or outputs is not None:
+        missing = "inputs" if inputs is None else "outputs"
+        raise ParameterError(
+            f"inputs and outputs go together, but {missing} is missing; write {EXAMPLE}", options=TABLE
+        )
 
 
 def _group_levels(groups: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
@@ -109,7 +111,4 @@ def is_table(names: Sequence[str], columns: Columns, with_labels: bool) -> bool:
 def check_columns(path: str | Path, names: Sequence[str], columns: Columns, with_labels: bool) -> None:
     """Raise DataError for a missing column."""
     for name in required_columns(columns, with_labels):
-        if name not in names:
-            close = get_close_matches(name, names, n=1)
-            remedy = f"did you mean {close[0]!r}?" if close else "name an existing column, or add this one"
-            raise DataError(f"{path} must have the column {name!r}, but has: {', '.join(names)[:200]}; {remedy}")
+        check_column(path, names, name)

@@ -95,9 +95,8 @@ def _check_alone(source: Path, target: Path) -> None:
     for other in sorted(target.parent.iterdir()) if target.parent.is_dir() else ():
         shares = own_file(other, LABELS) == own and file_format(other) and not are_labels(other)
         if shares and other.name != target.name and not other.samefile(source):
-            raise DataError(
-                f"{own} must be read with {target.name} only, but {other.name} reads it too; convert to another name"
-            )
+            problem = f"{other.name} reads it too"
+            raise DataError(f"{own} must be read with {target.name} only, but {problem}; convert to another name")
 
 
 def _write(documents: Dataset, source: Path, target: Path, fmt: AnyFormat) -> None:
@@ -142,7 +141,7 @@ def _convert_folder(
     }
     for path, part in written.items():
         _write(part, source / path.name, path, fmt)
-    if not fmt.has_label_names or train.labels.synonyms is not None or train.labels.hierarchy is not None:
+    if fmt.file_names is None or train.labels.synonyms is not None or train.labels.hierarchy is not None:
         _write_shared_labels(target, written.values())
     return written
 

@@ -67,9 +67,8 @@ class _Documents:
         for field, value, first in (("text", record.text, self._texts), ("features", record.features, self._rows)):
             if (value is None) != (first is None):
                 has, had = ("has none", "has") if value is None else ("has", "has none")
-                raise Location(self._path, record.line).expected(
-                    f"{field!r} in all documents or in none", f"this one {has} and the first {had}", "add or remove it"
-                )
+                rule, problem = f"{field!r} in all documents or in none", f"this one {has} and the first {had}"
+                raise Location(self._path, record.line).expected(rule, problem, "add or remove it")
         self._ids.append(record.id)
         self._lines.append(record.line)
         if self._texts is not None and record.text is not None:

@@ -17,7 +17,7 @@ from labelspace.data.formats.csvfile import read_dialect
 from labelspace.data.formats.registry import ENDINGS, FORMATS, format_named, formats_of
 from labelspace.data.label_files import label_files, labels_of_file
 from labelspace.data.label_mapping import matched_labels, merge_spellings
-from labelspace.data.read_options import ReadOptions
+from labelspace.data.read_options import ReadOptions, say_nothing
 from labelspace.data.records import Rows
 from labelspace.data.table import table_records
 from labelspace.errors import DataError, ParameterError
@@ -54,8 +54,7 @@ def read_dataset(
     (['cat', 'dog', 'pet'], [[2.0, 1.0, 2.0]])
     """
     given = options or ReadOptions()
-    given = given if columns is None else replace(given, columns=columns)
-    fmt, given = settle(path, given)
+    fmt, given = settle(path, given if columns is None else replace(given, columns=columns))
     if given.columns is not None and (labels is None or _has_columns(path, fmt, given)):
         return _read_table(path, fmt, labels, given)
     file_labels = None if labels is None else labels_of_file(path)
@@ -76,35 +75,35 @@ def read_dataset(
 
 def settle(path: str | Path, options: ReadOptions) -> tuple[AnyFormat, ReadOptions]:
     """Return the format of a file, and the options with its encoding."""
-    fmt, options = detect_format(path, options)
+    fmt = detect_format(path, options)
     if fmt.is_text and options.encoding is None:
         options = replace(options, encoding=detect_encoding(path))
     return fmt, options
 
 
-def detect_format(path: str | Path, options: ReadOptions) -> tuple[AnyFormat, ReadOptions]:
+def detect_format(path: str | Path, options: ReadOptions) -> AnyFormat:
     """Return the format of a file: as the options say, by its name, or by its first lines, which is reported."""
     if options.format is not None:
-        return format_named(options.format), options
+        return format_named(options.format)
     if Path(path).is_dir():
-        return FORMATS["text_folder"], options
+        return FORMATS["text_folder"]
     possible = formats_of(path)
     if not possible:
         name = Path(path).name
         remedy = "rename or convert it, or name its format"
         raise DataError(f"the name of a data file must end with {KNOWN}, but is {name!r}; {remedy}", options=["format"])
     if len(possible) == 1 or not is_data_file(Path(path)):
-        return possible[-1], options
+        return possible[-1]
     head = read_head(path, options.encoding)
     for fmt in possible:
         if fmt.recognizes is not None and fmt.recognizes(head):
             options.say(f"{path}: {fmt.title}, by its content; the option format names another")
-            return fmt, options
+            return fmt
     if possible[-1].recognizes is not None:
         names = " or ".join(fmt.title for fmt in possible)
         remedy = f"name its format, such as format='{possible[0].name}', or convert it"
         raise DataError(f"{path} must be {names}, but its first lines are not; {remedy}", options=["format="])
-    return possible[-1], options
+    return possible[-1]
 
 
 def files_of(path: Path) -> list[Path]:
@@ -119,7 +118,7 @@ def files_of(path: Path) -> list[Path]:
 
 def streamed_format(path: str | Path, options: ReadOptions) -> AnyFormat:
     """Return the format of a file that is read piece by piece; raise DataError if it is read as a whole."""
-    fmt, _ = detect_format(path, replace(options, say=lambda line: None))
+    fmt = detect_format(path, replace(options, say=say_nothing))
     if not fmt.streams:
         problem = f"{path} is {fmt.title}, which is read as a whole"
         remedy = "convert it to XMC text or JSON lines on a machine with enough memory: labelspace data convert"
@@ -170,10 +169,8 @@ def _refuse_columns(path: str | Path, fmt: AnyFormat, options: ReadOptions) -> N
     for name in ("text", "labels", "id", "delimiter", "label_separator"):
         value = getattr(options, name)
         if value:
-            given = f"{name}='{value if isinstance(value, str) else ','.join(value)}'"
-            raise ParameterError(
-                f"{given} is for files with columns, but {path} is {fmt.title}; leave it out", options=[f"{name}="]
-            )
+            rule = f"{name}='{value if isinstance(value, str) else ','.join(value)}' is for files with columns"
+            raise ParameterError(f"{rule}, but {path} is {fmt.title}; leave it out", options=[f"{name}="])
 
 
 def _file_fields(path: str | Path, fmt: RowFormat, labels: LabelSpace | None, options: ReadOptions) -> Fields:
@@ -204,20 +201,14 @@ def _sampled(rows: Rows, columns: Collection[str], n: int) -> Iterator[list[obje
 
 def _tell(path: str | Path, fmt: RowFormat, options: ReadOptions, fields: Fields | None) -> None:
     """Report what was detected, if a reader of the file's name would not expect it."""
-    parts = [] if fields is None or fields == options.fields else [describe_fields(fields)]
+    parts = [] if options.encoding in (None, UTF_8) else [f"encoding {options.encoding}"]
     if fmt.name in _USUAL:
         dialect = str(read_dialect(path, options.encoding or UTF_8, options.delimiter))
-        parts = [*([dialect] if dialect != _USUAL[fmt.name] else []), *parts]
-    if options.encoding not in (None, UTF_8):
-        parts = [f"encoding {options.encoding}", *parts]
+        parts += [dialect] if dialect != _USUAL[fmt.name] else []
+    if fields is not None and fields != options.fields:
+        parts.append(describe_fields(fields))
     if any(parts):
         options.say(f"{path}: {', '.join(filter(None, parts))}")
-
-
-def tell_fields(path: str | Path, fields: Fields, options: ReadOptions) -> None:
-    """Report from which columns documents are read, if these are not the standard ones."""
-    if described := describe_fields(fields):
-        options.say(f"{path}: {described}")
 
 
 def _is_prefix(start: LabelSpace, labels: LabelSpace) -> bool:

@@ -38,6 +38,7 @@ _TIMES_USED = 3  # how often each cell with commas occurs, on average, if it is 
 _TIMES_PARTS = 1.5  # how much more often parts, or cells, recur than the others
 _TIMES_COMMAS = 10  # how many more cells have commas than another mark, so that the mark may be a slip
 _UNIQUE = 0.8  # share of the cells with commas that are different, if they are lists
+IsKnown = Callable[[str], bool]
 
 
 def split_cell(cell: str, separator: str | None) -> list[str]:
@@ -59,9 +60,7 @@ def split_cell(cell: str, separator: str | None) -> list[str]:
     return [part for part in map(str.strip, parts) if part]
 
 
-def detect_separator(
-    cells: Sequence[str], path: str | Path, is_known: Callable[[str], bool] | None = None
-) -> str | None:
+def detect_separator(cells: Sequence[str], path: str | Path, is_known: IsKnown | None = None) -> str | None:
     """Detect the separator of the labels in cells with names; None if every cell is one label.
 
     >>> detect_separator(["red; green", "red"], "a.csv")
@@ -74,26 +73,20 @@ def detect_separator(
     if not present:
         return None
     if is_known is not None:
-        found = _with_most_known(cells, [None, *present], is_known)
-        if found is not None:
-            return found[0]
-    lists = [mark for mark in LISTS if used[mark]]
-    mark = max(lists, key=lambda mark: used[mark], default=None)
+        shares = {mark: _known_share(cells, mark, is_known) for mark in (None, *present)}
+        best = max(shares, key=lambda mark: shares[mark])
+        if shares[best] >= _KNOWN_SHARE:
+            return best
+    mark = max((mark for mark in LISTS if used[mark]), key=lambda mark: used[mark], default=None)
     if mark is not None and used[","] < _TIMES_COMMAS * used[mark]:
         return mark
     return _comma(cells, path) or mark
 
 
-def _with_most_known(
-    cells: Sequence[str], separators: Iterable[str | None], is_known: Callable[[str], bool]
-) -> tuple[str | None] | None:
-    """Return the separator with the largest share of known names, if it finds most of them."""
-    shares: dict[str | None, float] = {}
-    for mark in separators:
-        names = [name for cell in cells for name in split_cell(cell, mark)]
-        shares[mark] = sum(map(is_known, names)) / max(len(names), 1)
-    best = max(shares, key=lambda mark: shares[mark])
-    return (best,) if shares[best] >= _KNOWN_SHARE else None
+def _known_share(cells: Sequence[str], mark: str | None, is_known: IsKnown) -> float:
+    """Return the share of known names among those that a separator gives."""
+    names = [name for cell in cells for name in split_cell(cell, mark)]
+    return sum(map(is_known, names)) / max(len(names), 1)
 
 
 def _comma(cells: Sequence[str], path: str | Path) -> str | None:
@@ -105,23 +98,17 @@ def _comma(cells: Sequence[str], path: str | Path) -> str | None:
         return ","
     if len(listed) >= _TIMES_USED * n_lists and len(parts) > _TIMES_PARTS * len(wholes):
         return None
-    raise DataError(
-        f"what separates the labels of {path} must be clear, but {len(listed):,} of {len(cells):,} cells have a comma, "
-        f"such as {listed[0][:60]!r}, which may separate two labels or belong to one; write "
-        "label_separator=',' or label_separator='none'",
-        options=["label_separator"],
-    )
+    problem = f"{len(listed):,} of {len(cells):,} cells have a comma, such as {listed[0][:60]!r}"
+    remedy = "which may separate two labels or belong to one; write label_separator=',' or label_separator='none'"
+    rule = f"what separates the labels of {path} must be clear"
+    raise DataError(f"{rule}, but {problem}, {remedy}", options=["label_separator"])
 
 
 # Names in lower case that people give to such columns.
-TEXT_NAMES = (
-    "title subtitle headline name product_name question abstract abstracttext summary description content contents "
-    "body document review comment sentence"
-).split()
-LABEL_NAMES = (
-    "labels label tags tag categories category subjects subject subject_uris keywords topics topic genres genre "
-    "classes class codes meshmajor targets target"
-).split()
+TEXT_NAMES = """title subtitle headline name product_name question abstract abstracttext summary description content
+    contents body document review comment sentence""".split()
+LABEL_NAMES = """labels label tags tag categories category subjects subject subject_uris keywords topics topic genres
+    genre classes class codes meshmajor targets target""".split()
 ID_NAMES = "id doc_id docid document_id uid uuid sku pmid identifier _id".split()
 FEATURES = "features"
 # Rows that are read to tell what a column holds: few show whether its cells are texts; the separator of the labels, and
@@ -143,12 +130,12 @@ class ColumnSample:
 
 
 def detect_fields(
-    columns: ColumnSample, options: ReadOptions, is_known: Callable[[str], bool] | None = None, with_labels: bool = True
+    columns: ColumnSample, options: ReadOptions, is_known: IsKnown | None = None, with_labels: bool = True
 ) -> Fields:
     """Detect the fields of a file, with its label separator if ``with_labels``; see the rules above."""
     for name in (*options.text, *options.labels, options.id, options.embeddings):
         if name is not None:
-            _check_there(columns, name)
+            check_column(columns.path, columns.names, name)
     features = _features_column(columns, options)
     labels = _label_columns(columns, options) if with_labels else ()
     id_column = _id_column(columns, options)
@@ -171,13 +158,12 @@ def detect_fields(
     return Fields(text, labels, id_column, separator if labels else None, indicators, options.merges_labels, features)
 
 
-def _check_there(columns: ColumnSample, name: str) -> None:
-    if name not in columns.names:
-        close = get_close_matches(name, columns.names, n=1)
-        remedy = f"did you mean {close[0]!r}?" if close else "name an existing column"
-        raise DataError(
-            f"{columns.path} must have the column {name!r}, but has: {', '.join(columns.names)[:200]}; {remedy}"
-        )
+def check_column(path: str | Path, names: Sequence[str], name: str) -> None:
+    """Raise DataError unless a file has a column of this name."""
+    if name not in names:
+        close = get_close_matches(name, names, n=1)
+        remedy = f"did you mean {close[0]!r}?" if close else "name an existing column, or add this one"
+        raise DataError(f"{path} must have the column {name!r}, but has: {', '.join(names)[:200]}; {remedy}")
 
 
 def _label_columns(columns: ColumnSample, options: ReadOptions) -> tuple[str, ...]:
@@ -206,11 +192,8 @@ def _id_column(columns: ColumnSample, options: ReadOptions) -> str | None:
         return options.id
     if options.fields is not None and options.fields.id in columns.names:
         return options.fields.id
-    for wanted in ID_NAMES:
-        for name in columns.names:
-            if name.strip().lower() == wanted:
-                return name
-    return None
+    found = _called(columns.names, ID_NAMES)
+    return min(found, key=lambda name: ID_NAMES.index(name.strip().lower()), default=None)
 
 
 def _text_columns(
@@ -249,24 +232,22 @@ def _rest(columns: ColumnSample, used: Collection[str | None]) -> tuple[str, ...
 
 def _indicator_columns(columns: ColumnSample, used: Collection[str | None]) -> tuple[str, ...]:
     """Return the other columns, at least two, that hold only 0 and 1."""
-    rest = [name for name in columns.names if name not in used]
-    found = tuple(name for name in rest if _are_indicators(columns, [name]))
+    found = tuple(name for name in columns.names if name not in used and _are_indicators(columns, [name]))
     return found if len(found) > 1 else ()
 
 
 def _are_indicators(columns: ColumnSample, names: Sequence[str]) -> bool:
-    values = {
-        str(value).strip().lower() for row in columns.sample(names, MANY_ROWS) for value in row if value is not None
-    }
+    cells = (cell for row in columns.sample(names, MANY_ROWS) for cell in row if cell is not None)
+    values = {str(cell).strip().lower() for cell in cells}
     return bool(values - {""}) and values <= _INDICATORS
 
 
 def _separator(
-    columns: ColumnSample, labels: Sequence[str], options: ReadOptions, is_known: Callable[[str], bool] | None
+    columns: ColumnSample, labels: tuple[str, ...], options: ReadOptions, is_known: IsKnown | None
 ) -> str | None:
-    if options.fields is not None and options.fields.labels == tuple(labels):
+    if options.fields is not None and options.fields.labels == labels:
         return options.fields.label_separator
-    if tuple(labels) == (_ANNIF_URIS,):
+    if labels == (_ANNIF_URIS,):
         return " "
     if not any(isinstance(cell, str) for row in columns.sample(labels, FEW_ROWS) for cell in row):
         return None  # lists, which say themselves what their labels are

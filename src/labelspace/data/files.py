@@ -106,9 +106,8 @@ def _member(archive: Path, name: str) -> BinaryIO:
         except KeyError:
             raise FileNotFoundError(name) from None
         except RuntimeError as error:  # encrypted
-            raise DataError(
-                f"{archive} must be readable without a password, but {name} is encrypted; unpack it first"
-            ) from error
+            problem = f"{name} is encrypted"
+            raise DataError(f"{archive} must be readable without a password, but {problem}; unpack it first") from error
 
 
 def lines(path: str | Path, encoding: str = UTF_8) -> Iterator[tuple[int, str]]:
@@ -133,12 +132,10 @@ def _utf8_lines(path: str | Path, file: BinaryIO) -> Iterator[tuple[int, str]]:
         try:
             yield number, (raw.removeprefix(_BOM) if number == 1 else raw).decode()
         except UnicodeDecodeError as error:
-            raise DataError(
-                f"{path}:{number}: expected UTF-8 text, but byte {error.start + 1} of the line is "
-                f"0x{error.object[error.start]:02x}; save the file as UTF-8, or name its encoding, such as "
-                "encoding='windows-1252'",
-                options=["encoding="],
-            ) from error
+            problem = f"byte {error.start + 1} of the line is 0x{error.object[error.start]:02x}"
+            remedy = "save the file as UTF-8, or name its encoding, such as encoding='windows-1252'"
+            message = f"{path}:{number}: expected UTF-8 text, but {problem}; {remedy}"
+            raise DataError(message, options=["encoding="]) from error
 
 
 def _decoded_lines(path: str | Path, file: BinaryIO, encoding: str) -> Iterator[tuple[int, str]]:

@@ -75,7 +75,7 @@ def matched_labels(Y: Csr, labels: LabelSpace, known: LabelSpace) -> tuple[Csr, 
     names = [labels.names[label] for label in used.tolist()]
     space = known.extended(name for name in names if known.find(name) is None)
     number = np.zeros(len(labels), np.int64)
-    number[used] = [space.find(name) for name in names]
+    number[used] = np.array([space.find(name) for name in names], np.int64)
     return merged_columns(Y, number, len(space)), space
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the command line reads these declarations for --help, witho
 
 Names = str | Sequence[str]
 NO_SEPARATOR = "none"  # the label separator of cells that hold one label each
+_OUTPUTS = ", e.g. brand,L0_category,L1_category; levels of a category also as 'department>aisle'."
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "\\t": "\t", "space": " "}
 
 
@@ -25,17 +26,8 @@ class TableOptions(TypedDict, total=False):
     id: Annotated[str, Option("Column of the ids.", "COLUMN")]
     label_separator: Annotated[str, Option("Mark between the labels of a cell, such as ';', or none.", "MARK")]
     normalize_labels: Annotated[bool, Option("Merge labels that differ only in case or spaces.")]
-    inputs: Annotated[
-        Names, Option("Input columns of a table with several outputs", "A,B", on_command_line=", e.g. title,price.")
-    ]
-    outputs: Annotated[
-        str | Sequence[Names],
-        Option(
-            "Columns to predict",
-            "C,D",
-            on_command_line=", e.g. brand,L0_category,L1_category; levels of a category also as 'department>aisle'.",
-        ),
-    ]
+    inputs: Annotated[Names, Option("Input columns of a table with several outputs", "A,B", ", e.g. title,price.")]
+    outputs: Annotated[str | Sequence[Names], Option("Columns to predict", "C,D", _OUTPUTS)]
 
 
 class FileOptions(TableOptions, total=False):
@@ -48,8 +40,8 @@ class FileOptions(TableOptions, total=False):
     labels: Annotated[Names, Option("Column of the labels; or several, each with a label or with 0 and 1.", "A,B")]
 
 
-def _say_nothing(line: str) -> None:
-    pass
+def say_nothing(line: str) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +63,7 @@ class ReadOptions:
     normalize_labels: bool = False
     columns: Columns | None = None  # inputs and outputs, in place of text, labels and id
     fields: Fields | None = None  # of the training file, which other files follow by default
-    say: Callable[[str], None] = field(default=_say_nothing, compare=False, repr=False)  # called with what is detected
+    say: Callable[[str], None] = field(default=say_nothing, compare=False, repr=False)  # called with what is detected
 
     def __post_init__(self) -> None:
         for key in ("delimiter", "label_separator"):
@@ -87,10 +79,8 @@ class ReadOptions:
         if self.encoding is not None:
             check_encoding(self.encoding)
         if self.columns is not None and (self.text or self.labels):
-            raise ParameterError(
-                "inputs and outputs name the columns of a table, but text or labels is given too; use one pair",
-                options=["inputs", "outputs", "text", "labels"],
-            )
+            message = "inputs and outputs name the columns of a table, but text or labels is given too; use one pair"
+            raise ParameterError(message, options=["inputs", "outputs", "text", "labels"])
 
     @property
     def merges_labels(self) -> bool:

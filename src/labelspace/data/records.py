@@ -279,9 +279,8 @@ def record_batches(records: Iterable[Record], max_records: int) -> Iterator[list
     size = 0
     for record in records:
         if not isinstance(record, Record):
-            raise DataError(
-                f"records must be of class Record, but one is {type(record).__name__}; write Record(id, text)"
-            )
+            problem = f"one is {type(record).__name__}"
+            raise DataError(f"records must be of class Record, but {problem}; write Record(id, text)")
         batch.append(record)
         size += len(record.text or "") + len(record.features or "")
         if len(batch) >= max_records or size >= limit:
@@ -301,7 +300,6 @@ def batch_inputs(batch: Sequence[Record], n_features: int | None, source: str) -
 
 def _field(record: Record, value: str | None, field: str, source: str) -> str:
     if value is None:
-        raise DataError(
-            f"{source}:{record.line}: expected {field!r}, which this model reads, but there is none; add it"
-        )
+        problem = "there is none"
+        raise DataError(f"{source}:{record.line}: expected {field!r}, which this model reads, but {problem}; add it")
     return value

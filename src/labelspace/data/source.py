@@ -9,10 +9,10 @@ from pathlib import Path
 from labelspace.data.archives import files_in, is_data_file, is_folder, without_compression
 from labelspace.data.cache.folder import CacheFolder
 from labelspace.data.columns import is_table
-from labelspace.data.dataset_file import KNOWN, detect_format, read_dataset, read_head, settle, tell_fields
+from labelspace.data.dataset_file import KNOWN, detect_format, read_dataset, read_head, settle
 from labelspace.data.encoding import detect_encoding
 from labelspace.data.field_records import field_records
-from labelspace.data.fields import ColumnSample, detect_fields
+from labelspace.data.fields import ColumnSample, describe_fields, detect_fields
 from labelspace.data.files import STDIN
 from labelspace.data.formats import fasttext, matrices, pecos, text_folder, xmc_pairs
 from labelspace.data.formats.base import AnyFormat, RowFormat
@@ -20,24 +20,13 @@ from labelspace.data.formats.json_documents import json_rows
 from labelspace.data.formats.one_line import iter_lines
 from labelspace.data.formats.registry import FORMATS, file_format, format_named, formats_of
 from labelspace.data.label_files import LABELS, SPLITS, are_labels, read_labels, with_hierarchy
-from labelspace.data.read_options import ReadOptions
+from labelspace.data.read_options import ReadOptions, say_nothing
 from labelspace.data.records import Record, Rows
 from labelspace.data.table import table_records
 from labelspace.errors import DataError
 from labelspace.types import Columns, Dataset, Fields, LabelSpace
 
-__all__ = [
-    "Source",
-    "file_format",
-    "iter_records",
-    "open_source",
-    "read_dataset",
-    "split_file",
-    "test_file",
-    "writable_format",
-    "write_dataset",
-]
-
+__all__ = ["Source", "iter_records", "open_source", "read_dataset", "split_file", "test_file", "writable_format"]
 _XMC = ".txt"
 
 
@@ -46,8 +35,7 @@ def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None)
 
     The names and the hierarchy of the labels are separate files: ``write_labels`` and ``write_hierarchy``.
     """
-    fmt = writable_format(path, format)
-    fmt.write(path, dataset)
+    writable_format(path, format).write(path, dataset)
 
 
 def writable_format(path: str | Path, name: str | None = None) -> AnyFormat:
@@ -107,8 +95,9 @@ def document_layout(path: str | Path, names: Sequence[str], options: ReadOptions
     if not names:
         return None
     fields = detect_fields(ColumnSample(path, names), options, with_labels=False)
-    if options.fields is None or fields.text != options.fields.text:
-        tell_fields(path, fields, options)
+    described = describe_fields(fields)
+    if described and (options.fields is None or fields.text != options.fields.text):
+        options.say(f"{path}: {described}")
     return fields
 
 
@@ -125,8 +114,7 @@ def _lines_or_json(path: str | Path, encoding: str, options: ReadOptions) -> Ite
     records = plain if first is None else chain([first], plain)
     if first is None or not (first.text or "").lstrip().startswith("{"):
         return records
-    rows = json_rows(path, ((record.line, record.text or "") for record in records))
-    return _records(path, rows, options)
+    return _records(path, json_rows(path, ((record.line, record.text or "") for record in records)), options)
 
 
 @dataclass
@@ -206,7 +194,8 @@ def open_source(path: str | Path, columns: Columns | None = None, options: ReadO
     if not is_folder(path):
         labels_only = are_labels(path) and options.columns is None
         if not labels_only:
-            detect_format(path, replace(options, say=_not_now))  # refuses an unknown one before anything is done
+            # Refuses an unknown format before anything is done; what is detected is reported when the file is read.
+            detect_format(path, replace(options, say=say_nothing))
         return Source(path, path, labels_only=labels_only, options=options)
     train, dev, test = (split_file(path, split) for split in SPLITS)
     if train is None and options.columns is None and is_data_file(path / LABELS):
@@ -216,10 +205,6 @@ def open_source(path: str | Path, columns: Columns | None = None, options: ReadO
     if train is None:
         raise DataError(f"a data folder must have train.* ({KNOWN}), but {path} has none; add it, or give a file")
     return Source(path, train, dev, test, options=options)
-
-
-def _not_now(line: str) -> None:
-    """Stay silent: what is detected is reported when the file is read."""
 
 
 def _holds_texts(folder: Path) -> bool:

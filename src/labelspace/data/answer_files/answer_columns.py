@@ -120,16 +120,12 @@ def answer_columns(
     (['bread', 'tea'], ['1', '0'], [None, None])
     """
     shown = [display.shown(label) for label in labels]
-    values = (
-        documents,
-        ranks,
-        [each.name for each in shown],
-        [each.uri or str(label) for each, label in zip(shown, labels, strict=True)],
-        [each.notation for each in shown],
-        scores,
-        repeat(None, len(shown)) if probabilities is None else probabilities,
-        [each.path for each in shown],
-    )
+    names = [each.name for each in shown]
+    ids = [each.uri or str(label) for each, label in zip(shown, labels, strict=True)]
+    notations = [each.notation for each in shown]
+    paths = [each.path for each in shown]
+    present = repeat(None, len(shown)) if probabilities is None else probabilities
+    values = (documents, ranks, names, ids, notations, scores, present, paths)
     return dict(zip(COLUMNS, values, strict=True))
 
 
@@ -187,7 +183,5 @@ def named(top: TopK, names: Sequence[str]) -> list[list[tuple[str, float]]]:
     """
     if top.k > len(names):  # the rest is padding
         top = top.padded(len(names))
-    return [
-        [(names[label], float(score)) for label, score in zip(row, scores, strict=True) if label >= 0]
-        for row, scores in zip(top.labels.tolist(), top.scores.tolist(), strict=True)
-    ]
+    rows = zip(top.labels.tolist(), top.scores.tolist(), strict=True)
+    return [[(names[label], float(score)) for label, score in zip(*row, strict=True) if label >= 0] for row in rows]

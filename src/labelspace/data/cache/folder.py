@@ -241,9 +241,8 @@ class CacheFolder:
         with self._opened as opened:
             self._make()
             if not opened.enter_context(locked(self.folder / LOCK)):
-                raise DataError(
-                    f"a cache is for one training at a time, but {self.folder} is in use; give another folder"
-                )
+                problem = f"{self.folder} is in use"
+                raise DataError(f"a cache is for one training at a time, but {problem}; give another folder")
             opened.enter_context(large_arrays.stored_in(self.scratch))
             opened.enter_context(ResidencyLimiter(self.scratch.relieve))
             self._opened = opened.pop_all()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from labelspace.data.checks import document_checks, label_checks
-from labelspace.data.checks.base import SEVERITIES, TEXTS, Check, Documents, Example, Finding, Found
+from labelspace.data.checks.base import SEVERITIES, TEXTS, Check, Documents, Finding, Found
 from labelspace.errors import DataError, ParameterError
 
 _FINDERS = {**document_checks.FINDERS, **label_checks.FINDERS}
@@ -36,9 +36,8 @@ def selected(only: Iterable[str] = (), skip: Iterable[str] = (), names: Iterable
         if name not in names:
             close = get_close_matches(name, names, n=1)
             remedy = f"did you mean {close[0]}?" if close else f"they are {', '.join(names)}"
-            raise ParameterError(
-                f"only and skip take names of checks, but there is no {name!r}; {remedy}", options=["only", "skip"]
-            )
+            rule = "only and skip take names of checks"
+            raise ParameterError(f"{rule}, but there is no {name!r}; {remedy}", options=["only", "skip"])
     return [name for name in names if (not only or name in only) and name not in skip]
 
 
@@ -67,16 +66,4 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     )
 
 
-__all__ = [
-    "CHECKS",
-    "DEEP_CHECKS",
-    "Check",
-    "Documents",
-    "Example",
-    "Finding",
-    "Found",
-    "Report",
-    "run_checks",
-    "selected",
-    "worst_first",
-]
+__all__ = ["CHECKS", "DEEP_CHECKS", "Documents", "Finding", "Found", "Report", "run_checks", "selected", "worst_first"]

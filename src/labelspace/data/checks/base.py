@@ -14,7 +14,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.data.checks.same_documents import Neighbors, near_duplicates, same_documents
-from labelspace.data.source import Source, file_format, iter_records
+from labelspace.data.formats.registry import file_format
+from labelspace.data.source import Source, iter_records
 from labelspace.types import PATH_SEPARATOR, Bools, Columns, Csr, Dataset, LabelSpace, Longs
 
 _FILE = resources.files(__package__).joinpath("checks.toml")

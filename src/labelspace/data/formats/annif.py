@@ -72,10 +72,5 @@ def _uri(label: object, space: LabelSpace, path: str | Path) -> str:
 
 
 FORMAT = RecordFormat(
-    "annif",
-    "Annif's document corpus (text, tab, URIs)",
-    (".tsv",),
-    documents=records,
-    write=write,
-    recognizes=recognizes,
+    "annif", "Annif's document corpus (text, tab, URIs)", (".tsv",), write, recognizes, documents=records
 )

@@ -3,7 +3,6 @@
 Each module of a format ends with its object, ``FORMAT``; ``registry`` lists them.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
@@ -26,13 +25,12 @@ class Format:
 
     name: str  # for --format
     title: str
-    endings: tuple[str, ...] = ()
-    _: KW_ONLY
+    endings: tuple[str, ...]
     write: Write
     recognizes: Callable[[Sequence[str]], bool] | None = None  # by the first lines, where endings leave it open
-    file_names: re.Pattern[str] | None = None  # names of files that are of this format, whatever their ending
+    _: KW_ONLY
+    file_names: str | None = None  # pattern; of a split in several files, and a file of label names for all splits
     split_names: Mapping[str, str] | None = None  # the file to write of each split, where it is not train.ENDING
-    has_label_names: bool = False  # whether its folders have a file with the names of all labels
     is_text: bool = True  # whether it has an encoding
     needs_features: bool = False  # whether it holds no texts
     streams: bool = True  # whether it is read piece by piece, so that it may be larger than memory
@@ -67,6 +65,8 @@ class MatrixFormat(Format):
 
     read: Read
     documents: Records
+    is_text: bool = False
+    needs_features: bool = True
 
 
 AnyFormat = RowFormat | RecordFormat | MatrixFormat

@@ -103,4 +103,4 @@ def _write_list(path: str | Path, key: str, rows: Iterable[Mapping[str, object]]
         file.write("\n]}\n")
 
 
-FORMAT = RecordFormat("bioasq", "BioASQ", (".json",), documents=records, write=write, recognizes=recognizes)
+FORMAT = RecordFormat("bioasq", "BioASQ", (".json",), write, recognizes, documents=records)

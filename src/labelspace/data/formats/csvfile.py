@@ -229,5 +229,5 @@ def write(path: str | Path, dataset: Dataset, delimiter: str = ",") -> None:
             writer.writerow(cells.values())
 
 
-CSV = RowFormat("csv", "CSV", (".csv",), rows=rows, write=write)
-TSV = RowFormat("tsv", "TSV", (".tsv", ".tab"), rows=rows, write=partial(write, delimiter="\t"))
+CSV = RowFormat("csv", "CSV", (".csv",), write, rows=rows)
+TSV = RowFormat("tsv", "TSV", (".tsv", ".tab"), partial(write, delimiter="\t"), rows=rows)

@@ -69,10 +69,5 @@ def _rows(path: str | Path, dataset: Dataset) -> Iterator[str]:
 
 
 FORMAT = RecordFormat(
-    "fasttext",
-    "fastText (__label__)",
-    (".ft", ".fasttext", ".txt"),
-    documents=records,
-    write=write,
-    recognizes=recognizes,
+    "fasttext", "fastText (__label__)", (".ft", ".fasttext", ".txt"), write, recognizes, documents=records
 )

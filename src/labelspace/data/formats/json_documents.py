@@ -100,5 +100,5 @@ def write_json(path: str | Path, dataset: Dataset) -> None:
         file.write("[]\n" if separator == "[" else "\n]\n")
 
 
-JSONL = RowFormat("jsonl", "JSON lines", (".jsonl", ".ndjson", ".json"), rows=open_jsonl, write=write_jsonl)
-JSON = RowFormat("json", "one JSON list", (".json",), rows=open_json, write=write_json, recognizes=recognizes)
+JSONL = RowFormat("jsonl", "JSON lines", (".jsonl", ".ndjson", ".json"), write_jsonl, rows=open_jsonl)
+JSON = RowFormat("json", "one JSON list", (".json",), write_json, recognizes, rows=open_json)

@@ -82,24 +82,20 @@ class JsonStream:
             try:
                 value, end = self._parse(self._text, self._at)
             except json.JSONDecodeError as error:
-                if self._may_be_cut(error) and self._more():
+                may_be_cut = error.pos >= len(self._text) - _CUT or error.msg.startswith("Unterminated string")
+                if may_be_cut and self._more():
                     continue
                 raise self._malformed(error.msg, error.pos) from error
             except (ValueError, RecursionError) as error:
                 raise self._malformed("it is nested too deeply, or a number is too long", self._at) from error
             if end < len(self._text) or not self._more():  # at the end, a number may be cut
-                self._check(value, end)
+                text = self._text[self._at : end]
+                if isinstance(value, dict) and ("\\ud" in text or "\\uD" in text):
+                    parse_object(
+                        text, self.location
+                    )  # raises DataError for half a character, which only an escape can be
                 self._at = end
                 return value
-
-    def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
-        return error.pos >= len(self._text) - _CUT or error.msg.startswith("Unterminated string")
-
-    def _check(self, value: object, end: int) -> None:
-        """Raise DataError for half a character, which only an escape can be."""
-        text = self._text[self._at : end]
-        if isinstance(value, dict) and ("\\ud" in text or "\\uD" in text):
-            parse_object(text, self.location)
 
     def _more(self) -> bool:
         """Read the next block, at least as long as what is left, so that a long value is parsed only a few times."""
@@ -111,12 +107,9 @@ class JsonStream:
             more = self._decoder.decode(block, final=not block)
         except UnicodeError as error:
             before = self._text.count("\n", self._at) + block[: getattr(error, "start", 0)].count(b"\n")
-            raise Location(self._path, self.location.line + before).expected(
-                f"{self._encoding} text",
-                "some bytes cannot be decoded",
-                "save it as UTF-8, or name its encoding",
-                options=["encoding"],
-            ) from error
+            location = Location(self._path, self.location.line + before)
+            rule, remedy = f"{self._encoding} text", "save it as UTF-8, or name its encoding"
+            raise location.expected(rule, "some bytes cannot be decoded", remedy, options=["encoding"]) from error
         if block or more:
             self._line = self.location.line
             self._text = self._text[self._at :] + more
@@ -127,9 +120,8 @@ class JsonStream:
 
     def _malformed(self, reason: str, position: int) -> DataError:
         line = self.location.line + self._text.count("\n", self._at, position)
-        return Location(self._path, line).expected(
-            "JSON", f"it is malformed ({reason})", "correct it, or download it again"
-        )
+        problem = f"it is malformed ({reason})"
+        return Location(self._path, line).expected("JSON", problem, "correct it, or download it again")
 
 
 def documents(stream: JsonStream) -> Iterator[tuple[Location, dict[str, object]]]:
@@ -160,9 +152,8 @@ def documents(stream: JsonStream) -> Iterator[tuple[Location, dict[str, object]]
                 list_key = key
                 yield from _objects(stream)
     if list_key is None:
-        raise start.expected(
-            "[{...}, ...], or an object with such a list", "there is none", "use .jsonl for JSON lines"
-        )
+        problem = "there is none"
+        raise start.expected("[{...}, ...], or an object with such a list", problem, "use .jsonl for JSON lines")
     if not stream.at_end():
         problem = f"found {stream.peek()!r}"
         raise stream.location.expected("the end of the file after the documents", problem, "use .jsonl for JSON lines")

@@ -67,18 +67,11 @@ def _rows(path: str | Path, dataset: Dataset) -> Iterator[str]:
     words = names_as_words(dataset.labels, _SPACE, path)
     for number, record in enumerate(to_records(dataset), start=1):
         if set(record.id) & set("\t\r\n"):
-            raise DataError(
-                f"{path}:{number}: expected an id without tabs and line ends, but it is {record.id!r}; rename it"
-            )
+            problem = f"it is {record.id!r}"
+            raise DataError(f"{path}:{number}: expected an id without tabs and line ends, but {problem}; rename it")
         cells = [" ".join(words[label] for label in record.labels), on_one_line(record.text or "").replace("\t", " ")]
         yield "\t".join(cells if dataset.ids is None else [record.id, *cells])
 
 
-FORMAT = RecordFormat(
-    "libmultilabel",
-    "LibMultiLabel (labels, tab, text)",
-    (".txt", ".tsv"),
-    documents=records,
-    write=write,
-    recognizes=recognizes,
-)
+_TITLE = "LibMultiLabel (labels, tab, text)"
+FORMAT = RecordFormat("libmultilabel", _TITLE, (".txt", ".tsv"), write, recognizes, documents=records)

@@ -125,14 +125,16 @@ def write(path: str | Path, dataset: Dataset) -> None:
             file.write(block)
 
 
+_TITLE = "LIBSVM with several labels"
+_ENDINGS = (".svm", ".libsvm", ".svmlight", ".txt")
 FORMAT = MatrixFormat(
     "libsvm",
-    "LIBSVM with several labels",
-    (".svm", ".libsvm", ".svmlight", ".txt"),
+    _TITLE,
+    _ENDINGS,
+    write,
+    recognizes,
     read=read,
     documents=documents,
-    write=write,
-    recognizes=recognizes,
-    needs_features=True,
+    is_text=True,
     other_files=other_splits,
 )

@@ -203,13 +203,5 @@ def _numbers(value: object, where: str) -> Array:
 
 
 FORMAT = MatrixFormat(
-    "matrices",
-    "NumPy or SciPy matrices",
-    ENDINGS,
-    read=read,
-    documents=documents,
-    write=write,
-    is_text=False,
-    needs_features=True,
-    streams=False,
+    "matrices", "NumPy or SciPy matrices", ENDINGS, write, read=read, documents=documents, streams=False
 )

@@ -31,13 +31,11 @@ def write_lines(path: str | Path, rows: Iterable[str]) -> None:
     with writing_text(path) as file:
         for number, row in enumerate(rows, start=1):
             if not row:
-                raise DataError(
-                    f"{path}:{number}: expected a text or labels in every document, but one has neither; remove it"
-                )
+                rule = f"{path}:{number}: expected a text or labels in every document"
+                raise DataError(f"{rule}, but one has neither; remove it")
             if number == 1 and row.startswith(BOM):
-                raise DataError(
-                    f"{path}:1: expected a first character that is no byte order mark, but it is U+FEFF; remove it"
-                )
+                rule = f"{path}:1: expected a first character that is no byte order mark"
+                raise DataError(f"{rule}, but it is U+FEFF; remove it")
             file.write(row + "\n")
 
 
@@ -53,9 +51,8 @@ def on_one_line(text: str) -> str:
 def check_has_texts(dataset: Dataset, path: str | Path) -> None:
     """Raise DataError for a data set without texts."""
     if dataset.texts is None:
-        raise DataError(
-            f"{path} must have texts, but the data set has features only; write .svm, .txt, .jsonl, .csv or .parquet"
-        )
+        problem = "the data set has features only"
+        raise DataError(f"{path} must have texts, but {problem}; write .svm, .txt, .jsonl, .csv or .parquet")
 
 
 def features_of(dataset: Dataset, path: str | Path) -> Csr:

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -19,17 +19,13 @@ from labelspace.types import Dataset
 from labelspace.types.limits import MAX_LINE_BYTES
 
 EXTRA = "parquet"
+Arrow = Any  # pyarrow has no types
 _BATCH = 4096  # rows in memory at once, fewer where they are long
 _MAX_UNPACKED = 2**30, 100  # bytes of a compressed file on disk, or times its own size
 
 
-def rows(path: str | Path, options: ReadOptions) -> AbstractContextManager[Rows]:
-    """Open the rows of a file."""
-    return open_parquet(path)
-
-
 @contextmanager
-def open_parquet(path: str | Path) -> Iterator[Rows]:
+def open_parquet(path: str | Path, options: ReadOptions | None = None) -> Iterator[Rows]:
     """Open the rows of a file, in batches; only the requested columns are read."""
     arrow, parquet = require("pyarrow", EXTRA), require("pyarrow.parquet", EXTRA)
     with _seekable(path) as file:
@@ -42,11 +38,7 @@ def open_parquet(path: str | Path) -> Iterator[Rows]:
             raise DataError(f"{path} must be a Parquet file, but {problem}; write it again") from error
 
 
-def _rows(
-    path: str | Path,
-    table: Any,  # noqa: ANN401 - pyarrow has no types
-    columns: Collection[str],
-) -> Iterator[tuple[Location, dict[str, object]]]:
+def _rows(path: str | Path, table: Arrow, columns: Collection[str]) -> Iterator[tuple[Location, dict[str, object]]]:
     present = [name for name in table.schema_arrow.names if name in columns]
     rows = min(_BATCH, max(MAX_LINE_BYTES.value // max(_row_bytes(path, table.metadata, columns), 1), 1))
     batches = (batch.to_pylist() for batch in table.iter_batches(rows, columns=present))
@@ -54,11 +46,7 @@ def _rows(
         yield Location(path, number), row
 
 
-def _row_bytes(
-    path: str | Path,
-    metadata: Any,  # noqa: ANN401 - pyarrow has no types
-    columns: Collection[str],
-) -> int:
+def _row_bytes(path: str | Path, metadata: Arrow, columns: Collection[str]) -> int:
     """Return the bytes of a row of some columns, in the row group with the longest rows; too long a row is an error."""
     longest, before = 0, 0
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
@@ -103,4 +91,4 @@ def write(path: str | Path, dataset: Dataset) -> None:
             writer.write_batch(arrow.record_batch(columns, schema=schema))
 
 
-FORMAT = RowFormat("parquet", "Parquet", (".parquet",), rows=rows, write=write, is_text=False)
+FORMAT = RowFormat("parquet", "Parquet", (".parquet",), write, rows=open_parquet, is_text=False)

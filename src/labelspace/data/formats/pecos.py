@@ -24,7 +24,7 @@ from labelspace.types import Dataset, LabelSpace
 SPLITS = {"train": "trn", "dev": "val", "test": "tst"}
 ITEMS = "output-items.txt"
 FEATURES_FOLDER = "tfidf-attnxml"
-_NAME = re.compile(r"([XY])\.(trn|val|tst)\.(npz|npy|txt)")
+_NAME = r"([XY])\.(trn|val|tst)\.(npz|npy|txt)"
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -84,7 +84,7 @@ def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[
 
 def _place(path: Path) -> tuple[Path, str]:
     """Return the folder of the labels of a file, and its split: trn, val or tst."""
-    match = _NAME.fullmatch(path.name)
+    match = re.fullmatch(_NAME, path.name)
     if match is None:
         rule = "a file of a PECOS folder must be called X.trn.npz, X.trn.txt or Y.trn.npz, or with tst or val for trn"
         raise DataError(f"{rule}, but is {path.name}; rename it")
@@ -114,7 +114,7 @@ def write(path: str | Path, dataset: Dataset) -> None:
     If features are in the folder ``tfidf-attnxml``, all other files are in the folder above.
     """
     path = Path(path)
-    match = _NAME.fullmatch(path.name)
+    match = re.fullmatch(_NAME, path.name)
     if match is None or match[1] == "Y" or match[3] == "npy":
         raise DataError(f"a split of PECOS must be written to X.trn.npz or X.trn.txt, but it is {path.name}; rename it")
     if match[3] == "txt" and dataset.texts is None or match[3] == "npz" and dataset.X is None:
@@ -141,16 +141,7 @@ def _write_lines(path: Path, texts: Iterator[str]) -> None:
         file.writelines(f"{text}\n" for text in texts)
 
 
+_SPLITS = {split: f"X.{short}.npz" for split, short in SPLITS.items()}
 FORMAT = MatrixFormat(
-    "pecos",
-    "PECOS",
-    read=read,
-    documents=documents,
-    write=write,
-    file_names=re.compile(_NAME.pattern, re.IGNORECASE),
-    split_names={split: f"X.{short}.npz" for split, short in SPLITS.items()},
-    has_label_names=True,
-    is_text=False,
-    needs_features=True,
-    streams=False,
+    "pecos", "PECOS", (), write, read=read, documents=documents, file_names=_NAME, split_names=_SPLITS, streams=False
 )

@@ -1,5 +1,6 @@
 """The formats of data files, by name."""
 
+import re
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def file_format(path: str | Path) -> str:
 def formats_of(path: str | Path) -> list[AnyFormat]:
     """Return the formats that a file may have by its name; last, the one that is taken if its content tells nothing."""
     name = without_compression(Path(path).name.lower())
-    exact = [fmt for fmt in FORMATS.values() if fmt.file_names is not None and fmt.file_names.fullmatch(name)]
+    exact = [fmt for fmt in FORMATS.values() if fmt.file_names and re.fullmatch(fmt.file_names, name, re.IGNORECASE)]
     by_ending = [fmt for fmt in FORMATS.values() if any(name.endswith(ending) for ending in fmt.endings)]
     # A file that only one format has is of it; where several share an ending, the one that recognizes nothing is last.
     only = [fmt for fmt in by_ending if fmt.recognizes is None or len(by_ending) == 1]
@@ -68,7 +69,6 @@ def format_named(name: str) -> AnyFormat:
     if name not in FORMATS:
         close = get_close_matches(name, FORMATS, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ParameterError(
-            f"format must be one of {', '.join(FORMATS)}, but is {name!r}; {hint}name one of these", options=["format"]
-        )
+        rule = f"format must be one of {', '.join(FORMATS)}"
+        raise ParameterError(f"{rule}, but is {name!r}; {hint}name one of these", options=["format"])
     return FORMATS[name]

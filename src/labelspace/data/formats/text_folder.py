@@ -196,11 +196,7 @@ def _line(label: Label, space: LabelSpace) -> str:
     return f"{name}\n" if uri is None else f"<{uri}>\t{name}\n"
 
 
+_SPLITS = {split: split for split in ("train", "dev", "test")}
 FORMAT = RecordFormat(
-    "text_folder",
-    "a folder of texts",
-    documents=records,
-    write=write,
-    is_text=False,
-    split_names={split: split for split in ("train", "dev", "test")},
+    "text_folder", "a folder of texts", (), write, documents=records, is_text=False, split_names=_SPLITS
 )

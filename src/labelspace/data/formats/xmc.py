@@ -85,13 +85,4 @@ def write(path: str | Path, dataset: Dataset) -> None:
             file.write(block)
 
 
-FORMAT = MatrixFormat(
-    "xmc",
-    "XMC repository format",
-    (".txt",),
-    read=read,
-    documents=documents,
-    write=write,
-    is_text=False,
-    needs_features=True,
-)
+FORMAT = MatrixFormat("xmc", "XMC repository format", (".txt",), write, read=read, documents=documents)

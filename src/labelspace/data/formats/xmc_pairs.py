@@ -33,7 +33,7 @@ from labelspace.types import Csr, Dataset, LabelSpace
 SPLITS = {"train": "trn", "dev": "val", "test": "tst"}
 NAMES = "lbl.json"
 _FILTERS = {"trn": "filter_labels_train.txt", "val": "filter_labels_val.txt", "tst": "filter_labels_test.txt"}
-_NAME = re.compile(r"(trn|val|tst)(_X_Xf\.txt|_X_Y\.txt|\.json)")
+_NAME = r"(trn|val|tst)(_X_Xf\.txt|_X_Y\.txt|\.json)"
 _COMPRESSED = ("", ".gz", ".zst")
 
 
@@ -95,7 +95,7 @@ def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[
 
 
 def _split(path: Path) -> str:
-    match = _NAME.fullmatch(without_compression(path.name))
+    match = re.fullmatch(_NAME, without_compression(path.name))
     if match is None:
         rule = "a file of the repository must be called trn.json.gz, trn_X_Xf.txt or trn_X_Y.txt, or with tst for trn"
         raise DataError(f"{rule}, but is {path.name}; rename it")
@@ -250,15 +250,8 @@ def _write_texts(path: Path, dataset: Dataset) -> None:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
+_SPLITS = {split: f"{short}_X_Xf.txt" for split, short in SPLITS.items()}
+_TITLE = "XMC repository format, a file per matrix"
 FORMAT = MatrixFormat(
-    "xmc_pairs",
-    "XMC repository format, a file per matrix",
-    read=read,
-    documents=documents,
-    write=write,
-    file_names=re.compile(_NAME.pattern, re.IGNORECASE),
-    split_names={split: f"{short}_X_Xf.txt" for split, short in SPLITS.items()},
-    has_label_names=True,
-    is_text=False,
-    needs_features=True,
+    "xmc_pairs", _TITLE, (), write, read=read, documents=documents, file_names=_NAME, split_names=_SPLITS
 )

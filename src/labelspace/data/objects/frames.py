@@ -164,9 +164,8 @@ def _rows_frame(rows: Sequence[Any], kind: str, features: Mapping[str, Any]) -> 
     names: dict[str, None] = {}
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise DataError(
-                f"either all rows are dicts or none, but row {number} is of type {type(row).__name__}; give dicts"
-            )
+            problem = f"row {number} is of type {type(row).__name__}"
+            raise DataError(f"either all rows are dicts or none, but {problem}; give dicts")
         names.update(dict.fromkeys(map(str, row)))
     kind = f"{kind} of rows" if isinstance(rows, (list, tuple)) else kind
     return Frame(kind, list(names), len(rows), None, lambda name: [row.get(name) for row in rows], features)

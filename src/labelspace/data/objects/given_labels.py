@@ -64,9 +64,8 @@ def label_rows(listed: Sequence[Any], separator: str | None, detect: bool) -> li
     if present and all(isinstance(value, (str, Integral)) and not isinstance(value, bool) for value in present):
         return _of_cells(listed, separator, detect)
     if separator is not None and detect and present:
-        raise ParameterError(
-            f"label_separator is for labels that are texts, but row 0 is {present[0]!r:.40}; leave it out"
-        )
+        problem = f"row 0 is {present[0]!r:.40}"
+        raise ParameterError(f"label_separator is for labels that are texts, but {problem}; leave it out")
     return [[] if is_missing(names) else _checked_names(row, names) for row, names in enumerate(listed)]
 
 
@@ -124,7 +123,7 @@ def _of_rows(rows: list[list[Any]], known: LabelSpace | None) -> tuple[Csr, Labe
         space = space.with_paths() if space.are_paths else space
     else:
         space = known.extended(name for name in names if known.find(name) is None)
-    id_of = {label: space.find(label) if isinstance(label, str) else int(label) for label in labels}
+    id_of: dict[Any, Any] = {label: label if not isinstance(label, str) else space.find(label) for label in labels}
     ids = [sorted({id_of[label] for label in row}) for row in rows]
     indptr = np.cumsum([0, *map(len, ids)])
     indices = np.fromiter(chain.from_iterable(ids), np.int32, int(indptr[-1]))
@@ -139,9 +138,8 @@ def _check_ids(rows: list[list[Any]], numbers: list[int], labels: set[Any], know
         raise DataError(f"labels must be all names or all ids, but there are {numbers[0]} and {name!r}; give names")
     matrix = "a matrix of 0 and 1 is an array: np.array(labels)"
     if known is None:
-        raise DataError(
-            f"labels must be names, but one is {numbers[0]}; give names, or label_names=[...] for ids; {matrix}"
-        )
+        problem = f"one is {numbers[0]}"
+        raise DataError(f"labels must be names, but {problem}; give names, or label_names=[...] for ids; {matrix}")
     wrong = next((number for number in numbers if not 0 <= number < len(known)), None)
     if wrong is not None:
         raise DataError(f"a label id must be from 0 to {len(known) - 1}, but one is {wrong}; correct it, or give names")
@@ -166,9 +164,8 @@ def indicator_labels(
         raise DataError(f"a matrix of labels must hold 0 and 1, but holds {wrong:g}; mark each label with 1")
     if names is not None:
         if len(set(names)) < len(names):
-            raise DataError(
-                f"columns of labels must differ in name, but {len(names)} have {len(set(names))}; rename some"
-            )
+            problem = f"{len(names)} have {len(set(names))}"
+            raise DataError(f"columns of labels must differ in name, but {problem}; rename some")
         return to_label_space(Y, LabelSpace(list(names)), known)
     n_labels = Y.shape[1]
     space = LabelSpace.numbered(n_labels) if known is None else known

@@ -65,9 +65,8 @@ class Shape:
         )
         least = math.ceil(1e4 * needed) / 1e4
         if not least <= fraction <= 1:
-            raise ParameterError(
-                f"fraction must be at least {least:g} for this shape, and at most 1, but is {fraction:g}; set 0.05"
-            )
+            rule = f"fraction must be at least {least:g} for this shape, and at most 1"
+            raise ParameterError(f"{rule}, but is {fraction:g}; set 0.05")
         return replace(
             self,
             train_documents=round(self.train_documents * fraction),

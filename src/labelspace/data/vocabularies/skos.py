@@ -12,7 +12,7 @@ from array import array
 
 import numpy as np
 
-from labelspace.data.vocabularies.vocabulary import Note, Texts, Vocabulary
+from labelspace.data.vocabularies.vocabulary import Note, TextColumn, Texts, Vocabulary
 from labelspace.errors import DataError
 from labelspace.types import Bools, Longs
 
@@ -32,27 +32,13 @@ PROPERTIES = frozenset((*_TEXTS, *_LINKS, _TYPE, _DEPRECATED))
 _GROUPS = {_SKOS + name for name in ("Collection", "OrderedCollection", "ConceptScheme")}
 
 
-class _TextColumn:
-    """The statements of a property whose values are texts."""
-
-    def __init__(self) -> None:
-        self.nodes, self.values, self.languages = array("i"), list[str](), list[str]()
-
-    def add(self, node: int, value: str, language: str) -> None:
-        value = " ".join(value.split())  # tabs and line ends would break lines of hierarchy.tsv
-        if value:
-            self.nodes.append(node)
-            self.values.append(value)
-            self.languages.append(language)
-
-
 class Statements:
     """The statements of a file about concepts, as they are read; properties outside ``PROPERTIES`` are skipped."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, int] = {}
         self._languages: dict[str, str] = {}
-        self._texts = {name: _TextColumn() for name in _TEXTS}
+        self._texts = {name: TextColumn() for name in _TEXTS}
         self._links = {name: (array("i"), array("i")) for name in _LINKS}
         self._concepts, self._deprecated, self._groups = array("i"), array("i"), array("i")
         self._n_unfit = 0  # statements whose value is a literal where a node is due, or the other way round
@@ -81,7 +67,8 @@ class Statements:
     def vocabulary(self, source: str) -> Vocabulary:
         """Return the concepts; ``source`` names the file in the error if there are none."""
         uris = list(self._nodes)
-        is_concept, is_deprecated = self._marked(self._concepts), self._marked(self._deprecated)
+        marks = map(self._marked, (self._concepts, self._deprecated, self._groups))
+        is_concept, is_deprecated, groups = marks
         is_blank = np.fromiter((uri.startswith("_:") for uri in uris), bool, len(uris))
         kept = np.flatnonzero(is_concept & ~is_deprecated & ~is_blank).tolist()
         if not kept:
@@ -92,32 +79,22 @@ class Statements:
         rows[kept] = np.arange(len(kept))
         self._add_xl_labels()
         broader, n_outside = self._broader(rows)
+        n_deprecated, n_blank = int((is_concept & is_deprecated).sum()), int((is_concept & is_blank).sum())
+        n_untyped = int((self._marked(self._texts[_NAMES].nodes) & ~is_concept & ~groups & ~is_blank).sum())
         notes = [
-            Note("deprecated", int((is_concept & is_deprecated).sum()), "deprecated concepts, left out"),
-            Note(
-                "blank", int((is_concept & is_blank).sum()), "concepts that are blank nodes and have no URI, left out"
-            ),
-            Note(
-                "untyped", self._n_untyped(is_blank), "named resources that are not of the type skos:Concept, left out"
-            ),
+            Note("deprecated", n_deprecated, "deprecated concepts, left out"),
+            Note("blank", n_blank, "concepts that are blank nodes and have no URI, left out"),
+            Note("untyped", n_untyped, "named resources that are not of the type skos:Concept, left out"),
             Note("broader_outside", n_outside, "links to broader concepts that are not in use here, left out"),
             Note("unfit", self._n_unfit, "statements with a literal in place of a node, or the reverse, left out"),
         ]
-        names, other_names, synonyms, hidden, notations = (
-            self._grouped(name, rows, len(kept)) for name in (_NAMES, _RDFS_LABEL, _SYNONYMS, _HIDDEN, _NOTATION)
-        )
-        kept_uris = [uris[at] for at in kept]
-        return Vocabulary(kept_uris, names, other_names, synonyms, hidden, notations, broader, notes)
+        texts = (self._grouped(name, rows, len(kept)) for name in (_NAMES, _RDFS_LABEL, _SYNONYMS, _HIDDEN, _NOTATION))
+        return Vocabulary([uris[at] for at in kept], *texts, broader, notes)
 
     def _marked(self, nodes: "array[int]") -> Bools:
         marks = np.zeros(len(self._nodes), bool)
         marks[np.asarray(nodes, np.int64)] = True
         return marks
-
-    def _n_untyped(self, is_blank: Bools) -> int:
-        """Count nodes with a preferred name that are neither concepts nor groups of concepts."""
-        known = self._marked(self._concepts) | self._marked(self._groups) | is_blank
-        return int((self._marked(self._texts[_NAMES].nodes) & ~known).sum())
 
     def _add_xl_labels(self) -> None:
         """Add the texts of labels that are nodes to the concepts that they belong to."""
@@ -131,9 +108,7 @@ class Statements:
 
     def _broader(self, rows: Longs) -> tuple[Longs, int]:
         """Return the edges between concepts in use, and how many edges of concepts in use lead elsewhere."""
-        up, down = (
-            np.stack([np.asarray(nodes, np.int64) for nodes in self._links[name]]) for name in (_BROADER, _NARROWER)
-        )
+        up, down = (np.array(self._links[name], np.int64).reshape(2, -1) for name in (_BROADER, _NARROWER))
         edges = rows[np.concatenate([up, down[::-1]], axis=1)].T  # (n, 2)
         inside = (edges >= 0).all(axis=1)
         return np.unique(edges[inside], axis=0), int(((edges >= 0).any(axis=1) & ~inside).sum())

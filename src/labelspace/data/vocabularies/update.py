@@ -9,7 +9,7 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -133,8 +133,7 @@ def _endings(vocabulary: Vocabulary) -> Callable[[int], list[str]]:
 
     def endings(row: int) -> list[str]:
         uri = vocabulary.uris[row]
-        choices = (vocabulary.notation(row), None if uri is None else last_part(uri), uri)
-        return [choice for choice in choices if choice]
+        return [choice for choice in (vocabulary.notation(row), last_part(uri or ""), uri) if choice]
 
     return endings
 
@@ -252,7 +251,10 @@ def plan_update(vocabulary: Vocabulary, known: LabelsBefore, language: str | Non
         "gone": np.flatnonzero(~stays).tolist(),
         "returned": [label for label, name in enumerate(before.names) if name in missing and stays[label]],
     }
-    notes = [*vocabulary.notes, *naming.notes(), _homonym_note(matching.homonyms), _cycle_note(matching.names, cut)]
+    links = [f"{matching.names[child]} -> {matching.names[parent]}" for child, parent in cut.tolist()]
+    homonyms = "names of several concepts, made unique by the notation or the end of the URI"
+    notes = [*vocabulary.notes, *naming.notes(), _note("homonyms", homonyms, matching.homonyms)]
+    notes.append(_note("cycles", "links that close a cycle of the hierarchy, cut", links))
     n_newly_gone = sum(before.names[label] not in missing for label in changes["gone"])
     return Update(before, after, naming.language, changes, n_newly_gone, [note for note in notes if note.count])
 
@@ -277,15 +279,6 @@ def _changed(before: LabelSpace, after: LabelSpace, labels: Ints | Longs) -> lis
     return [label for label in map(int, labels) if content(before, label) != content(after, label)]
 
 
-def _homonym_note(names: list[str]) -> Note:
-    text = "names of several concepts, made unique by the notation or the end of the URI"
-    return Note("homonyms", len(names), f"{text} (such as {_listed(names)})")
-
-
-def _cycle_note(names: list[str], cut: Longs) -> Note:
-    shown = _listed(f"{names[child]} -> {names[parent]}" for child, parent in cut[:_SHOWN].tolist())
-    return Note("cycles", len(cut), f"links that close a cycle of the hierarchy, cut (such as {shown})")
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(repr(name) for name in islice(names, _SHOWN))
+def _note(key: str, text: str, names: Sequence[str]) -> Note:
+    """Return a note with the first names as examples."""
+    return Note(key, len(names), f"{text} (such as {', '.join(map(repr, names[:_SHOWN]))})")

@@ -7,6 +7,7 @@
 4. Synonyms are those in the language or without one. Names in all languages are kept too.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,21 @@ class Note:
 
     def __str__(self) -> str:
         return f"{self.text}: {self.count:,}"
+
+
+class TextColumn:
+    """Texts of one kind as they are read, in any order, each with the number of its concept and its language."""
+
+    def __init__(self) -> None:
+        self.nodes, self.values, self.languages = array("i"), list[str](), list[str]()
+
+    def add(self, node: int, value: str, language: str = "") -> None:
+        """Add a text, unless it is blank; tabs and line ends, which would break lines of hierarchy.tsv, become spaces."""
+        value = " ".join(value.split())
+        if value:
+            self.nodes.append(node)
+            self.values.append(value)
+            self.languages.append(language)
 
 
 @dataclass(frozen=True)

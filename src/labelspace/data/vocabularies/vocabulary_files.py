@@ -22,7 +22,7 @@ from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Location
 from labelspace.data.vocabularies.rdf import read_ntriples, read_rdf
 from labelspace.data.vocabularies.skos import PROPERTIES, Statements
-from labelspace.data.vocabularies.vocabulary import Note, Texts, Vocabulary
+from labelspace.data.vocabularies.vocabulary import Note, TextColumn, Texts, Vocabulary
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Longs
 
@@ -89,7 +89,7 @@ class _Columns:
         self.language = (language or "").lower()  # of names without one
         self.uris: list[str | None] = []
         self.known: dict[str, int] = {}  # URI or name -> row
-        self.texts: dict[str, tuple[list[int], list[str], list[str]]] = {name: ([], [], []) for name in _TEXTS}
+        self.texts = {name: TextColumn() for name in _TEXTS}
         self.broader: list[tuple[int, str]] = []
         self.n_unused = 0
 
@@ -108,20 +108,13 @@ class _Columns:
             raise location.expected("each concept once", f"{key!r} is in a row before too", "remove one of them")
         self.uris.append(uri or None)
         for language, name in names.items():
-            self._add_text("label", at, name, language.lower())
-        self._add_text("notation", at, cells.get("notation", ""), "")
+            self.texts["label"].add(at, name, language.lower())
+        self.texts["notation"].add(at, cells.get("notation", ""))
         for column in ("alt", "hidden"):
             for name in cells.get(column, "").split(SEPARATOR):
-                self._add_text(column, at, name.strip(), "")
+                self.texts[column].add(at, name)
         above = (name.strip().removeprefix("<").removesuffix(">") for name in cells.get("broader", "").split(SEPARATOR))
         self.broader += [(at, name) for name in above if name]
-
-    def _add_text(self, column: str, at: int, text: str, language: str) -> None:
-        if text:
-            rows, texts, languages = self.texts[column]
-            rows.append(at)
-            texts.append(text)
-            languages.append(language)
 
     def edges(self) -> tuple[Longs, int]:
         """Return rows (narrower, broader), and how many links lead to no row."""
@@ -137,7 +130,8 @@ def _vocabulary(path: str | Path, rows: Iterable[Row], header: Sequence[str], la
         raise DataError(f"a vocabulary must have names of labels, but {path} has none; write one per line")
     n = len(columns.uris)
     edges, n_outside = columns.edges()
-    names, alt, hidden, notations = (Texts.grouped(*columns.texts[name], n) for name in _TEXTS)
+    texts = (columns.texts[name] for name in _TEXTS)
+    names, alt, hidden, notations = (Texts.grouped(text.nodes, text.values, text.languages, n) for text in texts)
     not_read = [name for name in header if not _is_column(name)]
     notes = [
         Note("deprecated", columns.n_unused, "rows with a URI and no name: concepts not in use any more, left out"),
@@ -149,24 +143,22 @@ def _vocabulary(path: str | Path, rows: Iterable[Row], header: Sequence[str], la
     return Vocabulary(columns.uris, names, none, alt, hidden, notations, broader, notes)
 
 
-def _skos_in_ntriples(path: str | Path, language: str | None, options: ReadOptions) -> Vocabulary:
+def _skos(kind: str | None, path: str | Path, language: str | None, options: ReadOptions) -> Vocabulary:
+    """Read SKOS as N-Triples, or by rdflib as the named kind of RDF."""
     statements = Statements()
-    for triple in read_ntriples(path, PROPERTIES, options.encoding or UTF_8):
-        statements.add(*triple)
-    return statements.vocabulary(str(path))
-
-
-def _skos_in_rdf(kind: str, path: str | Path, language: str | None, options: ReadOptions) -> Vocabulary:
-    statements = Statements()
-    read_rdf(path, kind, statements.add)
+    if kind is not None:
+        read_rdf(path, kind, statements.add)
+    else:
+        for triple in read_ntriples(path, PROPERTIES, options.encoding or UTF_8):
+            statements.add(*triple)
     return statements.vocabulary(str(path))
 
 
 FORMATS: dict[str, Callable[[str | Path, str | None, ReadOptions], Vocabulary]] = {
-    "ntriples": _skos_in_ntriples,
-    "turtle": partial(_skos_in_rdf, "turtle"),
-    "rdfxml": partial(_skos_in_rdf, "xml"),
-    "jsonld": partial(_skos_in_rdf, "json-ld"),
+    "ntriples": partial(_skos, None),
+    "turtle": partial(_skos, "turtle"),
+    "rdfxml": partial(_skos, "xml"),
+    "jsonld": partial(_skos, "json-ld"),
     "csv": read_csv,
     "tsv": read_tsv,
     "list": read_list,
@@ -195,9 +187,8 @@ def vocabulary_format(path: str | Path, given: str | None = None) -> str:
     if given is not None:
         if given not in FORMATS:
             listed = ", ".join(FORMATS)
-            raise ParameterError(
-                f"format must be one of {listed}, but is {given!r}; choose one of these", options=["format"]
-            )
+            remedy = "choose one of these"
+            raise ParameterError(f"format must be one of {listed}, but is {given!r}; {remedy}", options=["format"])
         return given
     archive = zip_archive(path)
     ending = Path(without_compression(str(path) if archive is None else archive[1])).suffix.lower()
