@@ -4,7 +4,7 @@ import io
 import math
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -56,12 +56,10 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
         return arrays
 
 
-@contextmanager
-def _seekable(path: str | Path) -> Iterator[BinaryIO]:
+def _seekable(path: str | Path) -> AbstractContextManager[BinaryIO]:
     if compression(path):
         raise DataError(f"a file of arrays must be .npy or .npz, but is {Path(path).name}; unpack it first")
-    with reading(path) as file:
-        yield file
+    return reading(path)
 
 
 @contextmanager

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelspace.data.checks import CHECKS, Documents
 from labelspace.data.checks.base import TEST
 from labelspace.data.checks.document_checks import has_own_ids, leaked, repeated
 from labelspace.data.checks.label_checks import redundant_edges, spellings
 from labelspace.data.conversion import write_file, write_folder
-from labelspace.data.label_mapping import merged_columns, merged_labels
+from labelspace.data.label_mapping import merged_columns, merged_labels, widened
 from labelspace.data.text_repair import ungarbled, without_control
 from labelspace.errors import DataError
 from labelspace.store.atomic import replacing_folder
@@ -68,8 +67,8 @@ def _with_one_label_space(documents: Documents) -> Documents:
     """Return the documents with the labels of all splits in each, without ids that are only row numbers."""
     labels, parts = documents.labels, {}
     for name, part in documents.parts.items():
-        Y = sp.csr_matrix((part.Y.data, part.Y.indices, part.Y.indptr), shape=(len(part), len(labels)))
-        parts[name] = replace(part, Y=Y, labels=labels, ids=part.ids if has_own_ids(part) else None)
+        ids = part.ids if has_own_ids(part) else None
+        parts[name] = replace(part, Y=widened(part.Y, len(labels)), labels=labels, ids=ids)
     return replace(documents, parts=parts)
 
 

@@ -1,7 +1,7 @@
 """Build a Dataset from records: texts, feature rows, and label ids in a label space."""
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,15 +46,16 @@ def assemble(
     if columns is not None and labels is None:  # only training rows define the hierarchy
         space = describe_labels(space, Y, columns)
     name = Path(path).name.split(".")[0]
-    return Dataset(Y, space, documents.texts(), documents.features(), documents.ids(), name, columns)
+    texts = None if documents.texts is None else documents.texts.finish()
+    return Dataset(Y, space, texts, documents.features(), documents.ids.finish(), name, columns)
 
 
 class _Documents:
     """The ids, texts and features of the records; the first record defines which of the two are required."""
 
     def __init__(self, path: str | Path) -> None:
-        self._ids = TextList()
-        self._texts: TextList | None = None
+        self.ids = TextList()
+        self.texts: TextList | None = None
         self._path = path
         self._lines = array("q")
         self._rows: SparseRows | None = None
@@ -62,17 +63,17 @@ class _Documents:
 
     def add(self, record: Record) -> None:
         if not self.n:
-            self._texts = None if record.text is None else TextList()
+            self.texts = None if record.text is None else TextList()
             self._rows = None if record.features is None else SparseRows(MAX_COLUMNS, 0, self._location)
-        for field, value, first in (("text", record.text, self._texts), ("features", record.features, self._rows)):
+        for field, value, first in (("text", record.text, self.texts), ("features", record.features, self._rows)):
             if (value is None) != (first is None):
                 has, had = ("has none", "has") if value is None else ("has", "has none")
                 rule, problem = f"{field!r} in all documents or in none", f"this one {has} and the first {had}"
                 raise Location(self._path, record.line).expected(rule, problem, "add or remove it")
-        self._ids.append(record.id)
+        self.ids.append(record.id)
         self._lines.append(record.line)
-        if self._texts is not None and record.text is not None:
-            self._texts.append(record.text)
+        if self.texts is not None and record.text is not None:
+            self.texts.append(record.text)
         if record.features is not None:
             self._pending.append(record.features)
             if len(self._pending) == _BATCH:
@@ -81,12 +82,6 @@ class _Documents:
     @property
     def n(self) -> int:
         return len(self._lines)
-
-    def ids(self) -> Sequence[str]:
-        return self._ids.finish()
-
-    def texts(self) -> Sequence[str] | None:
-        return None if self._texts is None else self._texts.finish()
 
     def features(self) -> Csr | None:
         if self._rows is None:

@@ -42,9 +42,8 @@ def icd10(seed: int = 0) -> tuple[Dataset, Dataset]:
 def _dataset(documents: list[tuple[int, str]], space: LabelSpace, name: str) -> Dataset:
     """Return documents given as (label id, text), labeled with the code and its ancestors."""
     assert space.hierarchy is not None
-    Y: Csr = sp.csr_matrix(
-        (np.ones(len(documents), np.float32), [code for code, _ in documents], np.arange(len(documents) + 1)),
-        shape=(len(documents), len(space)),
-    )
+    n = len(documents)
+    parts = np.ones(n, np.float32), [code for code, _ in documents], np.arange(n + 1)
+    Y: Csr = sp.csr_matrix(parts, shape=(n, len(space)))
     ids = [f"{space.names[code]}#{row}" for row, (code, _) in enumerate(documents)]
     return Dataset(space.hierarchy.closed(Y), space, texts=[text for _, text in documents], ids=ids, name=name)

@@ -129,6 +129,11 @@ def _hierarchy(labels: LabelSpace, number: Longs, names: Sequence[str]) -> Hiera
         raise DataError(f"{rule}, but {error}; {remedy}", options=["skip=", "normalize_labels"]) from None
 
 
+def widened(matrix: Csr, n_columns: int) -> Csr:
+    """Return a matrix with so many columns, of which the last may be empty; it shares the values."""
+    return sp.csr_matrix((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], n_columns))
+
+
 def merged_columns(Y: Csr, number: Longs, n_labels: int) -> Csr:
     """Return the labels of documents under their new ids, 0 or 1. Shape (n, n_labels)."""
     merged = sp.csr_matrix((Y.data, number[Y.indices], Y.indptr), shape=(Y.shape[0], n_labels), copy=True)

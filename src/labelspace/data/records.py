@@ -229,9 +229,8 @@ def distinct_labels(values: Iterable[object], location: Location) -> tuple[Label
 
 def shown(value: object) -> str:
     """Return a value for a message: shortened, and null, true and false as in JSON."""
-    words = {None: "null", True: "true", False: "false"}
     if value is None or isinstance(value, bool):
-        return words[value]
+        return json.dumps(value)
     shown = repr(value)
     return shown if len(shown) <= 40 else shown[:37] + "..."
 
@@ -279,8 +278,9 @@ def record_batches(records: Iterable[Record], max_records: int) -> Iterator[list
     size = 0
     for record in records:
         if not isinstance(record, Record):
-            problem = f"one is {type(record).__name__}"
-            raise DataError(f"records must be of class Record, but {problem}; write Record(id, text)")
+            raise DataError(
+                f"records must be of class Record, but one is {type(record).__name__}; write Record(id, text)"
+            )
         batch.append(record)
         size += len(record.text or "") + len(record.features or "")
         if len(batch) >= max_records or size >= limit:

@@ -62,7 +62,10 @@ def save_documents(folder: Path, documents: Dataset, key: Mapping[str, Any], rep
         arrays |= {f"labels.{name}": array for name, array in label_arrays(documents.labels).items()}
         arrays["labels.line_ends"] = line_ends
         for name, array in arrays.items():
-            _write(work / name, np.ascontiguousarray(array))
+            flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            with (work / name).open("wb") as file:
+                for part in large_arrays.blocks(len(flat), _BLOCK):
+                    write_pieces(file, flat[part])
         about = {
             "format": FORMAT,
             "key": key,
@@ -115,13 +118,6 @@ def _arrays(documents: Dataset, texts: Mapping[str, StoredTexts]) -> dict[str, A
     return arrays
 
 
-def _write(path: Path, array: Array) -> None:
-    flat = array.reshape(-1).view(np.uint8)
-    with path.open("wb") as file:
-        for part in large_arrays.blocks(len(flat), _BLOCK):
-            write_pieces(file, flat[part])
-
-
 def _stamp(path: Path) -> list[int]:
     """Return the size and the time of a file; a write through a map changes the time too."""
     stat = path.stat()
@@ -151,10 +147,10 @@ def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Describe what differs between two keys."""
     if [path for path, *_ in old["files"]] != [path for path, *_ in new["files"]]:
         return "they are of other files"
-    changed = [
-        Path(after[0]).name for before, after in zip(old["files"], new["files"], strict=True) if before != [*after]
-    ]
-    return f"{changed[0]} was changed since" if changed else "they were read with other options"
+    for before, after in zip(old["files"], new["files"], strict=True):
+        if before != [*after]:
+            return f"{Path(after[0]).name} was changed since"
+    return "they were read with other options"
 
 
 def _mapped(path: Path, dtype: str, shape: list[int], map_file: MapFile) -> Array:
@@ -179,9 +175,8 @@ def _read_through(file: IO[bytes]) -> None:
 
 def _labels(lines: bytes, arrays: Mapping[str, Array]) -> LabelSpace:
     prefix = "labels."
-    space = parse_labels(
-        lines, {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
-    )
+    parts = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+    space = parse_labels(lines, parts)
     synonyms = None if space.synonyms is None else list(space.synonyms)
     concepts = None if space.concepts is None else list(space.concepts)
     return replace(space, names=list(space.names), synonyms=synonyms, concepts=concepts)
@@ -305,16 +300,7 @@ def check_cache_folder(folder: Path) -> None:
 
 def document_key(path: Path, options: ReadOptions) -> dict[str, Any]:
     """Return what the documents of a file depend on: the files that are read for it, and how."""
-    files = [_on_disk(file) for file in [*files_of(path), *streamed_format(path, options).other_files(path)]]
-    stats = [(str(file.resolve()), file.stat()) for file in dict.fromkeys(files)]
-    return {
-        "files": [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats],
-        "options": repr(options),
-        "version": __version__,
-    }
-
-
-def _on_disk(path: Path) -> Path:
-    """Return the file itself, or the archive that it is in."""
-    archive = zip_archive(path)
-    return path if archive is None else archive[0]
+    read_files = [*files_of(path), *streamed_format(path, options).other_files(path)]
+    on_disk = dict.fromkeys((zip_archive(file) or (file, ""))[0] for file in read_files)
+    files = [[str(file.resolve()), *_stamp(file)] for file in on_disk]
+    return {"files": files, "options": repr(options), "version": __version__}

@@ -60,10 +60,11 @@ def run_checks(documents: Documents, names: Iterable[str] = CHECKS) -> Report:
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings by severity, then by the share of documents or labels that is concerned."""
-    return sorted(
-        findings,
-        key=lambda finding: (SEVERITIES.index(finding.severity), -finding.found.count / max(finding.found.total, 1)),
-    )
+
+    def badness(finding: Finding) -> tuple[int, float]:
+        return SEVERITIES.index(finding.severity), -finding.found.count / max(finding.found.total, 1)
+
+    return sorted(findings, key=badness)
 
 
 __all__ = ["CHECKS", "DEEP_CHECKS", "Documents", "Finding", "Found", "Report", "run_checks", "selected", "worst_first"]

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from labelspace.data.checks.same_documents import Neighbors, near_duplicates, same_documents
 from labelspace.data.formats.registry import file_format
+from labelspace.data.label_mapping import widened
 from labelspace.data.source import Source, iter_records
 from labelspace.types import PATH_SEPARATOR, Bools, Columns, Csr, Dataset, LabelSpace, Longs
 
@@ -191,11 +192,7 @@ class Documents:
     @cached_property
     def Y(self) -> Csr:  # noqa: N802 - the field's name
         """The labels of all documents."""
-        widened = [
-            sp.csr_matrix((part.Y.data, part.Y.indices, part.Y.indptr), shape=(len(part), len(self.labels)))
-            for part in self.parts.values()
-        ]
-        return sp.vstack(widened, "csr")
+        return sp.vstack([widened(part.Y, len(self.labels)) for part in self.parts.values()], "csr")
 
     @cached_property
     def empty(self) -> Bools:

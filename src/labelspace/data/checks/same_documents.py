@@ -9,7 +9,7 @@ share most of their word triples; MinHash and LSH find them, and an exact compar
 3. Keep the candidate whose signature agrees most, and compare the sets of word triples of the two.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,14 +73,24 @@ def same_documents(texts: Sequence[str] | None, X: Sequence[Csr], empty: Bools) 
     return first
 
 
+def _in_blocks(sizes: Iterable[int], work: Callable[[int, int], None]) -> None:
+    """Call ``work`` with the spans of texts of these sizes, on all threads."""
+    blocks = text_blocks(sizes)
+
+    def run(start: int, stop: int) -> None:
+        for span in blocks[start:stop]:
+            work(*span)
+
+    run_blocks(run, len(blocks), 1)
+
+
 def _text_hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    hashes, blocks = np.zeros(len(texts), np.uint64), text_blocks(map(len, texts))
+    hashes = np.zeros(len(texts), np.uint64)
 
-    def hash_block(start: int, stop: int) -> None:
-        for first, last in blocks[start:stop]:
-            hashes[first:last] = folded_hashes(*encode(texts[first:last]))
+    def hash_block(first: int, last: int) -> None:
+        hashes[first:last] = folded_hashes(*encode(texts[first:last]))
 
-    run_blocks(hash_block, len(blocks), 1)
+    _in_blocks(map(len, texts), hash_block)
     return hashes
 
 
@@ -129,15 +139,12 @@ def near_duplicates(texts: Sequence[str], first_same: Longs, in_train: Bools) ->
 
 def _signatures(texts: Sequence[str]) -> tuple[Signatures, Ints]:
     signatures, sizes = np.zeros((len(texts), N_BINS), np.uint16), np.zeros(len(texts), np.int32)
-    blocks = text_blocks(map(len, texts))
 
-    def make(start: int, stop: int) -> None:
-        for first, last in blocks[start:stop]:
-            sizes[first:last] = minhash_signatures(
-                *encode(texts[first:last]), WIDTH, MIN_SHINGLES, signatures[first:last]
-            )
+    def make(first: int, last: int) -> None:
+        block = encode(texts[first:last])
+        sizes[first:last] = minhash_signatures(*block, WIDTH, MIN_SHINGLES, signatures[first:last])
 
-    run_blocks(make, len(blocks), 1)
+    _in_blocks(map(len, texts), make)
     return signatures, sizes
 
 
@@ -154,12 +161,10 @@ def _similarities(texts: Sequence[str], best: Ints) -> Doubles:
     """Return the Jaccard similarity of each document and its candidate, 0 without a candidate."""
     similarity, numbers = np.zeros(len(texts)), np.flatnonzero(best >= 0)
     paired = [texts[number] for query in numbers.tolist() for number in (query, best[query])]
-    blocks = text_blocks(len(a) + len(b) for a, b in zip(paired[::2], paired[1::2], strict=True))
 
-    def compare(start: int, stop: int) -> None:
-        for first, last in blocks[start:stop]:
-            pairs = encode(paired[2 * first : 2 * last])
-            similarity[numbers[first:last]] = shingle_similarities(*pairs, WIDTH)
+    def compare(first: int, last: int) -> None:
+        pairs = encode(paired[2 * first : 2 * last])
+        similarity[numbers[first:last]] = shingle_similarities(*pairs, WIDTH)
 
-    run_blocks(compare, len(blocks), 1)
+    _in_blocks((len(a) + len(b) for a, b in zip(paired[::2], paired[1::2], strict=True)), compare)
     return similarity

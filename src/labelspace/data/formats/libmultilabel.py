@@ -10,7 +10,7 @@ from pathlib import Path
 
 from labelspace.data.formats.annif import are_uris
 from labelspace.data.formats.base import RecordFormat
-from labelspace.data.formats.one_line import check_has_texts, document_lines, names_as_words, on_one_line, write_lines
+from labelspace.data.formats.one_line import document_lines, names_as_words, on_one_line, write_lines
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, distinct_labels, to_records
 from labelspace.errors import DataError
@@ -59,8 +59,7 @@ def recognizes(head: Sequence[str]) -> bool:
 
 def write(path: str | Path, dataset: Dataset) -> None:
     """Write ids if there are any, labels and texts; features are not in this format."""
-    check_has_texts(dataset, path)
-    write_lines(path, _rows(path, dataset))
+    write_lines(path, dataset, _rows(path, dataset))
 
 
 def _rows(path: str | Path, dataset: Dataset) -> Iterator[str]:

@@ -16,9 +16,8 @@ _LINE_ENDS = re.compile(r"\r\n|[\r\n]")
 
 def document_lines(path: str | Path, options: ReadOptions) -> Iterator[tuple[Location, str]]:
     """Return the lines of a file without their ends; a blank line is an error, except at the end of the file."""
-    stripped = (
-        (line, text.removesuffix("\n").removesuffix("\r")) for line, text in lines(path, options.encoding or UTF_8)
-    )
+    numbered = lines(path, options.encoding or UTF_8)
+    stripped = ((line, text.removesuffix("\n").removesuffix("\r")) for line, text in numbered)
     for line, text in without_blank_end(stripped, lambda numbered: not numbered[1]):
         location = Location(path, line)
         if not text:
@@ -26,8 +25,9 @@ def document_lines(path: str | Path, options: ReadOptions) -> Iterator[tuple[Loc
         yield location, text
 
 
-def write_lines(path: str | Path, rows: Iterable[str]) -> None:
-    """Write lines that ``document_lines`` reads back: none is blank, or has a line end."""
+def write_lines(path: str | Path, dataset: Dataset, rows: Iterable[str]) -> None:
+    """Write the texts of a data set as lines that ``document_lines`` reads back: none is blank, or has a line end."""
+    check_has_texts(dataset, path)
     with writing_text(path) as file:
         for number, row in enumerate(rows, start=1):
             if not row:

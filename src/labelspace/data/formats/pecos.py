@@ -13,6 +13,7 @@ from labelspace.data.array_files import read_matrix, write_matrix
 from labelspace.data.files import UTF_8, lines, writing_text
 from labelspace.data.formats import matrices
 from labelspace.data.formats.base import MatrixFormat
+from labelspace.data.formats.one_line import on_one_line
 from labelspace.data.label_files import with_hierarchy
 from labelspace.data.label_mapping import check_rows, distinct_names, in_label_space, label_ones
 from labelspace.data.read_options import ReadOptions
@@ -25,7 +26,6 @@ SPLITS = {"train": "trn", "dev": "val", "test": "tst"}
 ITEMS = "output-items.txt"
 FEATURES_FOLDER = "tfidf-attnxml"
 _NAME = r"([XY])\.(trn|val|tst)\.(npz|npy|txt)"
-_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def split_files(folder: Path) -> dict[str, Path]:
@@ -125,7 +125,7 @@ def write(path: str | Path, dataset: Dataset) -> None:
     if dataset.X is not None:
         write_matrix(path.with_suffix(".npz"), dataset.X)
     if dataset.texts is not None:
-        _write_lines(folder / f"X.{match[2]}.txt", (_LINE_END.sub(" ", text) for text in dataset.texts))
+        _write_lines(folder / f"X.{match[2]}.txt", map(on_one_line, dataset.texts))
     if not is_numbered(dataset.labels):
         _write_lines(folder / ITEMS, map(_on_one_line, dataset.labels.names))
 

@@ -48,31 +48,23 @@ def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
     files = _files(path)
     texts = [file for file in files if file.suffix == TEXT]
     _check(path, files, {file.stem for file in texts})
-    encodings = _Encodings(options)
+    reported = {UTF_8}
+
+    def encoding_of(file: Path) -> str:
+        """Return the given or the detected encoding; each one other than UTF-8 is reported once."""
+        encoding = options.encoding or detect_encoding(file)
+        if options.encoding is None and encoding not in reported:
+            options.say(f"{file}: encoding {encoding}; other files may have it too")
+            reported.add(encoding)
+        return encoding
+
     for file in texts:
         beside = next((named for ending in SUBJECTS if (named := file.with_suffix(ending)).is_file()), None)
-        labels = () if beside is None else tuple(dict.fromkeys(_subjects(beside, encodings.of(beside))))
-        yield Record(file.stem, _read_text(file, encodings.of(file)), None, labels, 1)
+        labels = () if beside is None else tuple(dict.fromkeys(_subjects(beside, encoding_of(beside))))
+        yield Record(file.stem, _read_text(file, encoding_of(file)), None, labels, 1)
     for file in files:
         if file.suffix == DOCUMENT:
-            yield _document(file, encodings.of(file))
-
-
-class _Encodings:
-    """The encodings of files, as given or as detected; each encoding other than UTF-8 is reported once."""
-
-    def __init__(self, options: ReadOptions) -> None:
-        self._options = options
-        self._told = {UTF_8}
-
-    def of(self, file: Path) -> str:
-        if self._options.encoding is not None:
-            return self._options.encoding
-        encoding = detect_encoding(file)
-        if encoding not in self._told:
-            self._options.say(f"{file}: encoding {encoding}; other files may have it too")
-            self._told.add(encoding)
-        return encoding
+            yield _document(file, encoding_of(file))
 
 
 def recognizes_folder(path: str | Path) -> bool:

@@ -78,10 +78,10 @@ class DocumentReader:
         if isinstance(data, Iterator):
             data = list(data)
         frame = to_frame(data)
+        if frame is not None and self.columns is not None:
+            return self._of_table(frame, labels, self.columns)
         if frame is not None:
-            return (
-                self._of_frame(frame, labels) if self.columns is None else self._of_table(frame, labels, self.columns)
-            )
+            return self._of_frame(frame, labels)
         matrix = to_matrix(data)
         texts = None if matrix is not None else check_texts(data)
         for name in self.options.keys() & {"text", "inputs", "outputs", "id"}:

@@ -11,6 +11,8 @@ import numpy as np
 
 from labelspace.errors import DataError
 
+Given = Any
+"""What a caller passes: an object of a package that may not be installed."""
 _MISSING_TYPES = ("NAType", "NaTType")  # of pandas
 
 
@@ -32,7 +34,7 @@ def _is_of_dataset(given: object) -> bool:
     return hasattr(given, "source") and hasattr(given, "column_name")
 
 
-def column_names(frame: Any) -> list[str]:  # noqa: ANN401 - of a package that may not be installed
+def column_names(frame: Given) -> list[str]:
     """Return the names of the columns of a table."""
     names = getattr(frame, "column_names", None)  # pyarrow and Hugging Face
     return [str(name) for name in (frame.columns if names is None else names)]
@@ -49,7 +51,7 @@ def is_missing(value: object) -> bool:
     return isinstance(value, float) and value != value
 
 
-def to_list(given: Any, what: str, one: str) -> Sequence[Any]:  # noqa: ANN401 - a caller may pass anything
+def to_list(given: Given, what: str, one: str) -> Sequence[Any]:
     """Return a list of what was given: a column of another package, an array, anything with an order.
 
     An error for a single value, a table or a set says ``what`` the list must hold, and what to do with ``one`` value.
@@ -70,7 +72,7 @@ def to_list(given: Any, what: str, one: str) -> Sequence[Any]:  # noqa: ANN401 -
     return list(given)
 
 
-def _problem(given: Any, one: str) -> str:  # noqa: ANN401 - a caller may pass anything
+def _problem(given: Given, one: str) -> str:
     """Say why this is no sequence, and what to do; empty if it is one."""
     kind = type(given).__name__
     if is_frame(given):
@@ -143,7 +145,7 @@ class Frame:
         return np.column_stack(columns) if columns else None
 
 
-def to_frame(given: Any) -> Frame | None:  # noqa: ANN401 - a caller may pass anything
+def to_frame(given: Given) -> Frame | None:
     """Return the table that was given, or a list of rows as one; None for anything else."""
     features = getattr(given, "features", None)
     features = features if isinstance(features, Mapping) else {}
@@ -188,7 +190,7 @@ def _class_name(value: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - an i
     return None if value is None or value < 0 else names[value]
 
 
-def named_column(given: Any, listed: Sequence[Any]) -> Sequence[Any]:  # noqa: ANN401 - a caller may pass anything
+def named_column(given: Given, listed: Sequence[Any]) -> Sequence[Any]:
     """Return the values of a column; class ids become names if it is a column of Hugging Face datasets."""
     feature = getattr(given, "features", None)
     if feature is None:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from labelspace.data.fields import detect_separator, split_cell
 from labelspace.data.label_mapping import matched_labels
-from labelspace.data.objects.frames import is_frame, is_missing, named_column, to_frame, to_list
+from labelspace.data.objects.frames import Given, is_frame, is_missing, named_column, to_frame, to_list
 from labelspace.data.read_options import NO_SEPARATOR
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Csr, LabelSpace
@@ -26,11 +26,7 @@ _ONE = "give one list per text: [['name'], ...]"
 
 
 def read_labels(
-    given: Any,  # noqa: ANN401 - a caller may pass anything
-    n: int,
-    known: LabelSpace | None = None,
-    separator: str | None = None,
-    detect: bool = True,
+    given: Given, n: int, known: LabelSpace | None = None, separator: str | None = None, detect: bool = True
 ) -> tuple[Csr, LabelSpace]:
     """Return the labels of n documents: Y (n, n_labels), and the label space; ``known`` labels keep their ids.
 
@@ -95,7 +91,7 @@ def _check_single(cells: Sequence[str]) -> None:
         raise DataError(f"labels that are texts must be one name each, but {shown!r} may be several; {remedy}")
 
 
-def _checked_names(row: int, names: Any) -> list[Any]:  # noqa: ANN401 - a caller may pass anything
+def _checked_names(row: int, names: Given) -> list[Any]:
     """Return the names or ids of one text as a list; an iterator is read once, here."""
     listed: list[Any] | None = None
     if isinstance(names, np.ndarray):
@@ -147,11 +143,7 @@ def _check_ids(rows: list[list[Any]], numbers: list[int], labels: set[Any], know
         raise DataError(f"the label ids of a text must be some of all, each once, but are {rows[0]!r:.60}; {matrix}")
 
 
-def indicator_labels(
-    given: Any,  # noqa: ANN401 - a sparse or dense matrix
-    names: Sequence[str] | None,
-    known: LabelSpace | None,
-) -> tuple[Csr, LabelSpace]:
+def indicator_labels(given: Given, names: Sequence[str] | None, known: LabelSpace | None) -> tuple[Csr, LabelSpace]:
     """Return Y of a matrix of 0 and 1, and its labels: ``names``, else the known ones, else numbers."""
     matrix = given if sp.issparse(given) else np.asarray(given)
     if matrix.dtype.kind not in "biuf":

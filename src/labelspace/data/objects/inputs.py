@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.objects.frames import Frame, is_column, is_frame, to_frame
+from labelspace.data.label_mapping import widened
+from labelspace.data.objects.frames import Frame, Given, is_column, is_frame, to_frame
 from labelspace.data.table import row_text, row_texts
 from labelspace.data.texts import check_texts
 from labelspace.errors import DataError
 from labelspace.types import Columns, Dataset, Fields
+
+Documents = Any
+"""Texts, features or a table, of any package."""
 
 
 def is_text_array(given: object) -> bool:
@@ -19,7 +23,7 @@ def is_text_array(given: object) -> bool:
     return isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "UOT"
 
 
-def to_matrix(given: Any) -> Any:  # noqa: ANN401 - a sparse or dense matrix
+def to_matrix(given: Given) -> Given:
     """Return the matrix that was given, or a column of embeddings as one; None for anything else.
 
     >>> to_matrix([[0.5, 1.0], [0.25, 0.0]]).shape, to_matrix(["a text"])
@@ -34,7 +38,7 @@ def to_matrix(given: Any) -> Any:  # noqa: ANN401 - a sparse or dense matrix
     return _stacked(given) if _is_vector(_first(given)) else None
 
 
-def _first(given: Any) -> Any:  # noqa: ANN401 - a caller may pass anything
+def _first(given: Given) -> Given:
     """Return the first value of a list or column."""
     if is_text_array(given) or isinstance(given, (list, tuple)) or (is_column(given) and isinstance(given, Sequence)):
         return given[0] if len(given) else None
@@ -56,7 +60,7 @@ def _is_vector(value: object) -> bool:
     return all(isinstance(item, Real) and not isinstance(item, bool) for item in value)
 
 
-def _stacked(column: Any) -> Any:  # noqa: ANN401 - a dense matrix
+def _stacked(column: Given) -> Given:
     """Return a column of equally long vectors as a matrix (n, dim) of float32."""
     values = column
     if is_column(column) and hasattr(column, "to_numpy"):
@@ -77,13 +81,9 @@ def _stacked(column: Any) -> Any:  # noqa: ANN401 - a dense matrix
         raise DataError(f"embeddings must be numbers, but are not ({error}); give numbers") from error
 
 
-Documents = Any
-"""Texts, features or a table, of any package."""
-
-
 def read_inputs(
     given: Documents, columns: Columns | None = None, fields: Fields | None = None, ready_made: bool = False
-) -> Any:  # noqa: ANN401 - texts, or a sparse or dense matrix
+) -> Documents:
     """Return the texts of documents, or their features; ``columns`` are those of the table of training.
 
     >>> read_inputs([{"title": "Rye", "price": 3}], Columns(("title", "price"), (("kind",),)))
@@ -106,7 +106,7 @@ def read_inputs(
     return check_texts(given, "use tag(text), or give [text]") if matrix is None else matrix
 
 
-def _of_frame(frame: Frame, columns: Columns | None, fields: Fields | None, ready_made: bool) -> Any:  # noqa: ANN401
+def _of_frame(frame: Frame, columns: Columns | None, fields: Fields | None, ready_made: bool) -> Documents:
     """Return the texts or features of a table; None if it is not known which columns hold them."""
     if ready_made:
         return frame.numbers()
@@ -142,7 +142,7 @@ def dataset_inputs(documents: Dataset, n_features: int | None) -> Documents:
     X = documents.X
     if X is None or X.shape[1] >= n_features:
         return documents.inputs
-    return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
+    return widened(X, n_features)
 
 
 def document_names(given: Documents) -> list[Any] | None:

@@ -89,7 +89,8 @@ class Statements:
             Note("unfit", self._n_unfit, "statements with a literal in place of a node, or the reverse, left out"),
         ]
         texts = (self._grouped(name, rows, len(kept)) for name in (_NAMES, _RDFS_LABEL, _SYNONYMS, _HIDDEN, _NOTATION))
-        return Vocabulary([uris[at] for at in kept], *texts, broader, notes)
+        names, others, synonyms, hidden, notations = texts
+        return Vocabulary([uris[at] for at in kept], names, others, synonyms, hidden, notations, broader, notes)
 
     def _marked(self, nodes: "array[int]") -> Bools:
         marks = np.zeros(len(self._nodes), bool)

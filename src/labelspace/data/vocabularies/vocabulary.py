@@ -44,7 +44,7 @@ class TextColumn:
         self.nodes, self.values, self.languages = array("i"), list[str](), list[str]()
 
     def add(self, node: int, value: str, language: str = "") -> None:
-        """Add a text, unless it is blank; tabs and line ends, which would break lines of hierarchy.tsv, become spaces."""
+        """Add a text unless it is blank; tabs and line ends, which break lines of hierarchy.tsv, become spaces."""
         value = " ".join(value.split())
         if value:
             self.nodes.append(node)
