@@ -51,4 +51,4 @@ class MovedModules:
 def install() -> None:
     """Let Python find the old names, once."""
     if MovedModules not in sys.meta_path:
-        sys.meta_path.append(MovedModules)  # type: ignore[arg-type]
+        sys.meta_path.append(MovedModules)
