@@ -16,7 +16,7 @@ In the dual, w is the soft-thresholded v = sum_i y_i a_i x_i. Few a_i are above 
 margin are visited. The bias is one more feature of value 1, without L1; its weight is the last entry of v.
 """
 
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,14 +54,20 @@ class GrowingRows(NamedTuple):
     @classmethod
     def empty(cls, n_rows: int) -> Self:
         """Return a matrix of zeros."""
-        pool: list[Any] = [np.zeros(INITIAL_ROOM, kind) for kind in (np.int32, np.float32, np.float32)]
-        rows: list[Any] = [np.zeros(n_rows, kind) for kind in (np.int64, np.int32, np.int32)]
-        return cls(*pool, *rows, np.zeros(1, np.int64))
+        return cls(
+            labels=np.zeros(INITIAL_ROOM, np.int32),
+            values=np.zeros(INITIAL_ROOM, np.float32),
+            moments=np.zeros(INITIAL_ROOM, np.float32),
+            starts=np.zeros(n_rows, np.int64),
+            sizes=np.zeros(n_rows, np.int32),
+            rooms=np.zeros(n_rows, np.int32),
+            end=np.zeros(1, np.int64),
+        )
 
     def grown(self) -> Self:
         """Return the matrix in a pool of twice the length."""
-        pool: list[Any] = [np.pad(array, (0, len(array))) for array in self[:3]]
-        return type(self)(*pool, *self[3:])
+        labels, values, moments = (np.pad(pool, (0, len(pool))) for pool in (self.labels, self.values, self.moments))
+        return self._replace(labels=labels, values=values, moments=moments)
 
     def mean(self, n_steps: int) -> Self:
         """Return the mean of the matrix over the steps made, where step t has weight t and moment t (t - 1)."""
