@@ -10,9 +10,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features import Tfidf, tokenizer
-from labelspace.features import ngrams as ngrams_module
-from labelspace.features.ngrams import count_ngrams
-from labelspace.features.vocabulary import TokenStream
+from labelspace.features import vocabulary as vocabulary_module
+from labelspace.features.vocabulary import TokenStream, count_ngrams
 from tests.features.saving import saved_and_loaded
 from tests.features.word_twin import normalize, words
 
@@ -161,7 +160,7 @@ class TestContract:
         texts = corpus()
         X = Tfidf(**params).fit_transform(texts)
         monkeypatch.setattr(tokenizer, "BLOCK", 300)
-        monkeypatch.setattr(ngrams_module, "_PART_SIZE", 100)
+        monkeypatch.setattr(vocabulary_module, "_PART_SIZE", 100)
         for threads in "12":
             monkeypatch.setenv("LABELSPACE_THREADS", threads)
             features = Tfidf(**params)

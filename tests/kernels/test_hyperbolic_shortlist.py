@@ -6,19 +6,17 @@ from hypothesis import strategies as st
 from labelspace.kernels.bit_planes import to_blocks as to_code_blocks
 from labelspace.kernels.bit_planes import to_planes
 from labelspace.kernels.hyperbolic_search import (
-    Points,
-    empty_results,
-    nearest_points,
-    one_minus_squared_norms,
-    squared_row_norms,
-    to_blocks,
-)
-from labelspace.kernels.hyperbolic_shortlist import (
     CODE_BITS,
     PointCodes,
+    Points,
+    empty_results,
     nearest_in_rows,
+    nearest_points,
+    one_minus_squared_norms,
     shortlist_points,
     shortlist_points_in_lists,
+    squared_row_norms,
+    to_blocks,
 )
 
 

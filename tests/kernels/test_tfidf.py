@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from labelspace.kernels.tfidf import count_rows, tfidf_values
+from labelspace.kernels.ngrams import count_rows, tfidf_values
 
 ONCE = np.empty(0, np.int32)
 

@@ -1,4 +1,4 @@
-"""What models, features and indexes share: declared parameters and learned state, with what they must satisfy."""
+"""Declared parameters and learned state of models, features and indexes, with their constraints."""
 
 from labelspace.estimator.estimator import NO_DEFAULT, Estimator, Learned, Param, Stateful, learned, param
 

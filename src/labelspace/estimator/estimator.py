@@ -2,8 +2,8 @@
 
 A parameter is one line in the class body: name, type, default, constraint and meaning. The signature, scikit-learn's
 ``get_params``, the saved settings, error messages, ``labelspace methods NAME`` and the tables in the docs are read from
-it. What is learned is declared in the same way and ends in ``_``, with what it must satisfy when it is loaded; saving
-and loading need nothing else.
+it. A learned attribute is declared in the same way and ends in ``_``, with the constraint that it must satisfy when it
+is loaded; saving and loading need nothing else.
 
 scikit-learn itself is not imported here (it takes over a second): its ``clone`` and ``Pipeline`` ask for the protocol.
 """
@@ -32,11 +32,11 @@ class Param:
     constraint: Constraint
     meaning: str
     type: str = ""
-    conditions: tuple[Condition, ...] = ()  # all must hold for it to have an effect
+    conditions: tuple[Condition, ...] = ()  # all must be satisfied for the parameter to have an effect
 
     @property
     def needs(self) -> str:
-        """The settings without which the parameter has no effect, in words; empty if it always has an effect."""
+        """Describe the settings without which the parameter has no effect; empty if it always has an effect."""
         return " and ".join(condition.text for condition in self.conditions)
 
     def only_with(self, **values: Any) -> Any:  # noqa: ANN401 - parameters are of any type
@@ -115,7 +115,7 @@ class Stateful:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether every learned attribute is set."""
+        """Return whether every learned attribute is set."""
         return self.state.keys() <= self.__dict__.keys()
 
     def check_fitted(self) -> None:

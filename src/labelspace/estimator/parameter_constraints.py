@@ -38,7 +38,7 @@ class Condition:
 
     @property
     def text(self) -> str:
-        """The words that follow "with" in an error.
+        """Return the words that follow "with" in an error.
 
         >>> Condition("loss", ("margin", "bce")).text, Condition("patience", (None,), excluded=True).text
         ('loss=margin or bce', 'patience')
@@ -86,13 +86,9 @@ def real(
     text = " and ".join(f"{word} {bound}" for word, bound in bounds.items() if bound is not None) or "a number"
 
     def holds(value: Any) -> bool:  # noqa: ANN401 - whatever was given
-        return (
-            _is_number(value)
-            and (at_least is None or value >= at_least)
-            and (above is None or value > above)
-            and (at_most is None or value <= at_most)
-            and (below is None or value < below)
-        )
+        if not _is_number(value) or (above is not None and value <= above) or (below is not None and value >= below):
+            return False
+        return (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
 
     return Constraint(text, holds)
 
@@ -146,10 +142,8 @@ def mapping(values: Constraint) -> Constraint:
 
 def list_of(values: Constraint) -> Constraint:
     """Require a list of values."""
-    return Constraint(
-        f"a list of values that are each {values.text}",
-        lambda value: isinstance(value, list) and all(map(values.holds, value)),
-    )
+    text = f"a list of values that are each {values.text}"
+    return Constraint(text, lambda value: isinstance(value, list) and all(map(values.holds, value)))
 
 
 def text() -> Constraint:

@@ -1,10 +1,10 @@
-"""What each part of a saved state must satisfy before it is used: kind, dtype, shape, range, order, finiteness.
+"""Constraints on each part of a saved state: kind, dtype, shape, range, order, finiteness.
 
 A model folder may come from a stranger, and kernels index memory with the numbers in it. So every learned attribute is
 declared with one of these constraints, and ``labelspace.store`` checks them all when it loads.
 
 Shapes and bounds are sizes: a number, a name, or a name plus a number, as ``"n_features + 1"``. A name stands for one
-number within a state: what ``Stateful.sizes`` says, or the length of the first array that has it.
+number within a state: the one in ``Stateful.sizes``, or the length of the first array that has the name.
 """
 
 from __future__ import annotations
@@ -169,6 +169,9 @@ StateConstraint = (
     ArrayConstraint | OffsetsConstraint | SparseConstraint | PlainConstraint | PartConstraint | ArraysConstraint
 )
 NAMED = "named"
+offsets = OffsetsConstraint  # the positions where n spans begin in an array of length ``into``, and that length
+sparse = SparseConstraint
+plain = PlainConstraint  # a plain value that satisfies the constraint of a parameter
 
 
 def array(
@@ -186,21 +189,6 @@ def array(
 def ids(n: Size, below: Size, at_least: Size = 0, dtypes: str = "int32") -> ArrayConstraint:
     """Require numbers that index something of the size ``below``; with ``at_least=-1``, -1 stands for none."""
     return ArrayConstraint(tuple(dtypes.split()), (n,), at_least, below)
-
-
-def offsets(n: Size, into: Size) -> OffsetsConstraint:
-    """Require the positions where n spans begin in an array of length ``into``, followed by that length."""
-    return OffsetsConstraint(n, into)
-
-
-def sparse(dtype: str, rows: Size, columns: Size, layout: str = "csr") -> SparseConstraint:
-    """Require a sparse matrix."""
-    return SparseConstraint(dtype, rows, columns, layout)
-
-
-def plain(constraint: Constraint) -> PlainConstraint:
-    """Require a plain value that satisfies the constraint of a parameter."""
-    return PlainConstraint(constraint)
 
 
 def arrays(**constraints: ArrayConstraint) -> ArraysConstraint:

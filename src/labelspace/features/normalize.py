@@ -1,4 +1,4 @@
-"""Rows of norm 1, whatever the features are."""
+"""Scale rows to norm 1, for features of any kind."""
 
 from copy import copy
 
@@ -9,11 +9,11 @@ from labelspace.kernels import large_arrays
 from labelspace.kernels.normalize import normalized_values
 from labelspace.types import Csr, Floats
 
-ROW_BLOCK = 2**14  # rows that are scaled at a time
+ROW_BLOCK = 2**14  # rows that are scaled at a time: bounds the memory of temporary arrays
 
 
 def normalize_rows(X: Csr) -> Csr:
-    """The rows of X divided by their Euclidean norm; an empty row stays empty, and a matrix of unit rows as it is.
+    """Divide the rows of X by their Euclidean norm; an empty row stays empty, and unit rows are returned as they are.
 
     >>> normalize_rows(sp.csr_matrix(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32))).toarray().tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
@@ -38,11 +38,11 @@ def _normalized_in_blocks(X: Csr) -> Floats:
 
 
 def mark_unit_rows(X: Csr) -> Csr:
-    """Note on a matrix that its rows have norm 1, or are empty: what our own features make."""
+    """Mark a matrix whose rows have norm 1 or are empty, as this package's features make them."""
     X.has_unit_rows = True
     return X
 
 
 def has_unit_rows(X: Csr) -> bool:
-    """Whether it was noted."""
+    """Return whether ``mark_unit_rows`` marked the matrix."""
     return getattr(X, "has_unit_rows", False)

@@ -19,13 +19,13 @@ from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, stack_rows
 from labelspace.features.tokenizer import Analyzer, Spans, map_blocks
 from labelspace.features.vocabulary import DOCUMENT_BLOCK, TokenStream, Vocabulary, learn_vocabulary
 from labelspace.kernels import large_arrays
-from labelspace.kernels.tfidf import count_rows
+from labelspace.kernels.ngrams import count_rows
 from labelspace.kernels.tokenize import Bytes, first_words
 from labelspace.types import Csr, Ints, Longs
 
 PAD: Final = 0  # the token after the last word of a text
-UNKNOWN: Final = 1  # of every word that is not in the vocabulary
-NUMBER: Final = 2  # of every number
+UNKNOWN: Final = 1  # the token of every word that is not in the vocabulary
+NUMBER: Final = 2  # the token of every number
 _NUMBER_WORD = b"0"  # the word of all numbers: a number itself, so no other word is spelled like this
 
 
@@ -57,17 +57,17 @@ class Sequences(Features):
     word_offsets_: Longs = learned(offsets("n_words", into="n_bytes"))  # (n_tokens - 1,)
 
     def check_state(self) -> None:
-        """The word of all numbers is there."""
+        """Check that the word of all numbers is in the vocabulary."""
         must(len(self._vocabulary) > 0, "words")
 
     @property
     def n_features(self) -> int:
-        """The number of token ids."""
+        """Return the number of token ids."""
         return self.n_tokens
 
     @property
     def n_tokens(self) -> int:
-        """The number of token ids, at most ``vocab_size`` + 3."""
+        """Return the number of token ids, at most ``vocab_size`` + 3."""
         self.check_fitted()
         return self.word_offsets_.size - 1 + NUMBER
 
@@ -77,11 +77,11 @@ class Sequences(Features):
         return self
 
     def fit_transform(self, texts: Iterable[str], y: object = None) -> Ints:
-        """``fit`` and ``transform`` of the same texts, which are read once. Shape (n, longest)."""
+        """Fit, and return the token ids of the same texts, which are read once. Shape (n, longest)."""
         return _pad([self._learn(check_training_texts(texts))])
 
     def transform(self, texts: Iterable[str]) -> Ints:
-        """The token ids of these texts, padded to the longest of them, at least 1. Shape (n, longest)."""
+        """Return the token ids of these texts, padded to the longest text, at least 1. Shape (n, longest)."""
         self.check_fitted()
         listed = check_texts(texts)
 
@@ -92,7 +92,7 @@ class Sequences(Features):
         return _pad(map_blocks(tokenize, listed))
 
     def counts(self, ids: Ints) -> Csr:
-        """The count of each token in each row of ids, without PAD. Shape (n, n_tokens), float32."""
+        """Count each token in each row of ids, without PAD. Shape (n, n_tokens), float32."""
         ids = check_token_ids(ids, self.n_tokens)
         ends = np.arange(1, len(ids) + 1, dtype=np.int64) * ids.shape[1]
         tokens = np.where(ids == PAD, np.int32(-1), ids).ravel()
@@ -100,12 +100,12 @@ class Sequences(Features):
         return stack_rows([CsrRows(columns, counts.astype(np.float32), ends)], self.n_tokens)
 
     def tokens(self) -> list[str]:
-        """The word of each token id; special tokens are in angle brackets."""
+        """Return the word of each token id; special tokens are in angle brackets."""
         self.check_fitted()
         return ["<pad>", "<unknown>", "<number>", *self._vocabulary.words()[1:]]
 
     def _learn(self, texts: Sequence[str]) -> TokenStream:
-        """Learn the state; returns the words of the texts under its ids."""
+        """Learn the state; return the words of the texts under its ids."""
         self.check_params()
         vocabulary, stream, df, occurrences = learn_vocabulary(texts, self._analyzer, True, 1)
         words, new_ids = vocabulary.utf8_words(), np.full(len(vocabulary), -1, np.int32)
@@ -119,7 +119,7 @@ class Sequences(Features):
         new_ids[kept] = np.arange(1, len(kept) + 1)
         new_ids[[i for i, word in enumerate(words) if word == _NUMBER_WORD]] = 0
         final = Vocabulary.from_words([_NUMBER_WORD, *(words[i] for i in kept)])
-        self.forget()  # here: a fit that fails leaves the state before
+        self.forget()  # not before: a fit that fails keeps the previous state
         self.word_bytes_, self.word_offsets_ = final.word_bytes, final.offsets
         return stream.renumber(new_ids)
 
@@ -133,7 +133,7 @@ class Sequences(Features):
 
 
 def check_token_ids(ids: npt.ArrayLike, n_tokens: int) -> Ints:
-    """Token ids (n, longest) of 0 to n_tokens - 1: they are indices."""
+    """Check token ids (n, longest), which must be 0 to n_tokens - 1 because they are indices."""
     ids = np.asarray(ids)
     if ids.ndim != 2 or ids.dtype.kind not in "iu":
         found = f"shape {ids.shape} and type {ids.dtype}"
@@ -158,7 +158,7 @@ class _FirstWords(Analyzer):
 
 
 def _pad(blocks: list[TokenStream]) -> Ints:
-    """One row per document; ids of the vocabulary, -1 for an unknown word, become token ids."""
+    """Put documents into rows; ids of the vocabulary, -1 for an unknown word, become token ids."""
     longest = max([1, *(int(np.diff(block.ends, prepend=0).max(initial=0)) for block in blocks)])
     ids, row = large_arrays.empty((sum(len(block.ends) for block in blocks), longest), np.int32), 0
     for block in blocks:

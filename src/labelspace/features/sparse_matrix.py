@@ -1,4 +1,4 @@
-"""From term counts to a sparse matrix: TF-IDF weights of blocks of documents, stacked into one csr matrix."""
+"""Build a sparse matrix from term counts: TF-IDF weights of blocks of documents, stacked into one csr matrix."""
 
 from copy import copy
 from functools import lru_cache
@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.kernels import large_arrays
-from labelspace.kernels.tfidf import tfidf_values
+from labelspace.kernels.ngrams import tfidf_values
 from labelspace.types import Csr, Floats, Ints, Longs
 
-BLOCK, ROW_BLOCK = 2**20, 2**14  # values, or rows, that are worked on at a time
+BLOCK, ROW_BLOCK = 2**20, 2**14  # values, or rows, at a time: they bound the memory of temporary arrays
 NO_COUNTS = np.empty(0, np.int32)  # in place of counts, where a column is listed as often as it occurs
 
 
@@ -31,17 +31,17 @@ class TermCounts(NamedTuple):
     ends: Longs  # columns up to the end of each document
 
     def tfidf(self, idf: Floats, sublinear: bool) -> CsrRows:
-        """The rows with TF-IDF weights in place of counts."""
+        """Return the rows with TF-IDF weights in place of counts."""
         return CsrRows(self.columns, tfidf_values(self.columns, self.counts, self.ends, idf, sublinear), self.ends)
 
 
 def inverse_document_frequency(df: Longs, n: int) -> Floats:
-    """Smoothed as in scikit-learn: as if one more document had every term."""
+    """Return the inverse document frequencies, smoothed as in scikit-learn: one more document has every term."""
     return (np.log((n + 1) / (df + 1)) + 1).astype(np.float32)
 
 
 def stack_rows(blocks: list[CsrRows], n_features: int) -> Csr:
-    """One matrix of all rows; the list is emptied meanwhile, so that little is in memory twice."""
+    """Stack blocks into one matrix; the list is emptied meanwhile, so that little is in memory twice."""
     if len(blocks) == 1:
         return csr_matrix(*blocks[0], n_features)
     size = sum(block.columns.size for block in blocks)
@@ -59,7 +59,7 @@ def stack_rows(blocks: list[CsrRows], n_features: int) -> Csr:
 
 
 def csr_matrix(columns: Ints, values: Floats, ends: Longs, n_features: int) -> Csr:
-    """A matrix of rows that end at ``ends``, their columns sorted."""
+    """Build a matrix of rows that end at ``ends``, with sorted columns."""
     # SciPy stores both index arrays in one type: int32 unless the number of values does not fit.
     index = np.int32 if columns.size < 2**31 else np.int64
     indptr = np.zeros(ends.size + 1, index)
@@ -75,7 +75,7 @@ def csr_matrix(columns: Ints, values: Floats, ends: Longs, n_features: int) -> C
 
 
 def scaled_values(X: Csr, scales: Floats) -> Floats:
-    """The values of X, each times the scale of its column.
+    """Return the values of X, each times the scale of its column.
 
     >>> scaled_values(sp.csr_matrix(np.array([[0, 2]], np.float32)), np.array([5, 3], np.float32)).tolist()
     [6.0]
@@ -87,7 +87,7 @@ def scaled_values(X: Csr, scales: Floats) -> Floats:
 
 
 def column_counts(X: Csr) -> Longs:
-    """The number of rows with a value in each column. Shape (n_columns,).
+    """Count the rows with a value in each column. Shape (n_columns,).
 
     >>> column_counts(sp.csr_matrix([[0, 2], [1, 3]])).tolist()
     [1, 2]
@@ -99,7 +99,7 @@ def column_counts(X: Csr) -> Longs:
 
 
 def take_csr_rows(X: Csr, rows: Ints | Longs) -> Csr:
-    """``X[rows]``, into files where it is large.
+    """Return ``X[rows]``, in files if it is large.
 
     >>> take_csr_rows(sp.csr_matrix([[0, 2], [1, 3]]), np.array([1])).toarray().tolist()
     [[1, 3]]

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 
@@ -135,6 +135,12 @@ class Forms:
     offsets: Annotated[Longs, offsets("n_forms", into="n_form_bytes")]
     stems: Annotated[Ints, ids("n_forms", below="n_words", at_least=-1)]
 
+    @classmethod
+    def link(cls, forms: Vocabulary, vocabulary: Vocabulary, stemmer: Stemmer) -> Self:
+        """Return the forms with the ids of their stems in the vocabulary."""
+        found = [vocabulary.number.get(stemmer(form), -1) for form in forms.utf8_words()]
+        return cls(forms.word_bytes, forms.offsets, np.array(found, np.int32))
+
     @cached_property
     def _vocabulary(self) -> Vocabulary:
         return Vocabulary(self.word_bytes, self.offsets)
@@ -147,9 +153,3 @@ class Forms:
             word = spans.text[spans.starts[at] : spans.stops[at]].tobytes()
             found[at] = vocabulary.number.get(stemmer(word), -1)
         return found
-
-
-def link_forms(forms: Vocabulary, vocabulary: Vocabulary, stemmer: Stemmer) -> Forms:
-    """Return the forms with the ids of their stems in the vocabulary."""
-    found = [vocabulary.number.get(stemmer(form), -1) for form in forms.utf8_words()]
-    return Forms(forms.word_bytes, forms.offsets, np.array(found, np.int32))

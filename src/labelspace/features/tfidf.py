@@ -11,29 +11,20 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import boolean, integer, one_of
 from labelspace.estimator.state_constraints import are_sorted_spans, array, must, offsets, part, plain
+from labelspace.features import stems
 from labelspace.features.base import Features, Occurrences
 from labelspace.features.language import AUTO, detect_language
-from labelspace.features.ngrams import NgramIndex, count_ngrams
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
-from labelspace.features.stems import (
-    KEEP_ACCENTS,
-    LANGUAGES,
-    NO_STEMMING,
-    STRIP_ACCENTS,
-    Forms,
-    Stemmer,
-    link_forms,
-    stem_words,
-    stemming_language,
-)
 from labelspace.features.tokenizer import Analyzer, map_blocks
-from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabulary
+from labelspace.features.vocabulary import NgramIndex, TokenStream, Vocabulary, count_ngrams, learn_vocabulary
 from labelspace.kernels import large_arrays
-from labelspace.kernels.tfidf import count_rows
+from labelspace.kernels.ngrams import count_rows
 from labelspace.kernels.tokenize import Bytes
 from labelspace.types import Csr, Floats, Longs
 
-MAX_CHARACTERS = 64  # of an n-gram
+MAX_CHARACTERS = 64  # of an n-gram: bounds the n-grams of a text, and so the memory
+STEMMING = one_of(stems.NO_STEMMING, AUTO, *stems.LANGUAGES)
+ACCENTS = one_of(stems.KEEP_ACCENTS, stems.STRIP_ACCENTS)
 
 
 class Tfidf(Features):
@@ -63,24 +54,22 @@ class Tfidf(Features):
     min_df: int = param(2, integer(1), "N-grams in fewer training texts are left out.")
     max_features: int | None = param(None, integer(1), "Keep at most this many n-grams, the most frequent.")
     stemming: str = param(
-        NO_STEMMING,
-        one_of(NO_STEMMING, AUTO, *LANGUAGES),
-        "Language of the Snowball stems of words, for analyzer word; auto detects it.",
+        stems.NO_STEMMING, STEMMING, "Language of the Snowball stems of words, for analyzer word; auto detects it."
     )
-    strip_accents: str = param(
-        KEEP_ACCENTS, one_of(KEEP_ACCENTS, STRIP_ACCENTS), "Strip accents from words, for analyzer word."
-    )
+    strip_accents: str = param(stems.KEEP_ACCENTS, ACCENTS, "Strip accents from words, for analyzer word.")
 
     word_bytes_: Bytes = learned(array("uint8", "n_bytes"))  # UTF-8 of the words of all n-grams, in alphabetical order
     word_offsets_: Longs = learned(offsets("n_words", into="n_bytes"))
     keys_: Longs = learned(array("int64", "n_features"))  # sorted; see kernels.ngrams
     idf_: Floats = learned(array("float32", "n_features"))
-    stemming_: str = learned(plain(one_of(NO_STEMMING, *LANGUAGES)), default=NO_STEMMING)  # of stemming=auto
-    # With stemming, or without accents, where the words above are stems.
-    forms_: Forms | None = learned(part(Forms, optional=True, n_words="n_words"), default=None)
+    stemming_: str = learned(
+        plain(one_of(stems.NO_STEMMING, *stems.LANGUAGES)), default=stems.NO_STEMMING
+    )  # of stemming=auto
+    # Only with stemming or stripped accents; then the words above are stems.
+    forms_: stems.Forms | None = learned(part(stems.Forms, optional=True, n_words="n_words"), default=None)
 
     def check_state(self) -> None:
-        """The keys are those of n-grams of the words."""
+        """Check that the keys are keys of n-grams of the words."""
         base = len(self._vocabulary) + 1
         must(base > 1 and base**self._max_words < 2**63, "words, and keys of 63 bits")
         must(are_sorted_spans(self.keys_, np.array([0, self.keys_.size])), "keys in order")
@@ -91,7 +80,7 @@ class Tfidf(Features):
 
     @property
     def n_features(self) -> int:
-        """Columns of X."""
+        """Return the number of columns of X."""
         self.check_fitted()
         return self.keys_.size
 
@@ -101,21 +90,21 @@ class Tfidf(Features):
         return self
 
     def fit_transform(self, texts: Iterable[str], y: object = None) -> Csr:
-        """``fit`` and ``transform`` of the same texts, which are read once. Shape (n, n_features)."""
+        """Fit, and return the rows of the same texts, which are read once. Shape (n, n_features)."""
         listed = check_training_texts(texts)
         stream = self._learn(listed)
         blocks = map_blocks(lambda start, stop: self._rows(stream.rows(start, stop)), listed)
         return stack_rows(blocks, self.n_features)
 
     def transform(self, texts: Iterable[str]) -> Csr:
-        """The rows of these texts. Shape (n, n_features)."""
+        """Return the rows of these texts. Shape (n, n_features)."""
         self.check_fitted()
         listed = check_texts(texts)
         blocks = map_blocks(lambda start, stop: self._rows(self._tokenize(listed[start:stop])), listed)
         return stack_rows(blocks, self.n_features)
 
     def occurrences(self, text: str) -> Occurrences:
-        """Where the columns of a text come from, in its own characters.
+        """Find where the columns of a text come from, in its own characters.
 
         >>> found = Tfidf(ngrams=2, min_df=1).fit(["red apple"]).occurrences("A Red apple!")
         >>> found.columns.tolist(), found.starts.tolist(), found.stops.tolist()
@@ -136,7 +125,7 @@ class Tfidf(Features):
         )
 
     def feature_names(self) -> list[str]:
-        """The n-gram of each column."""
+        """Return the n-gram of each column."""
         self.check_fitted()
         words = self._vocabulary.words()
         names, rest = [""] * self.n_features, self.keys_
@@ -148,19 +137,18 @@ class Tfidf(Features):
         return names
 
     def _learn(self, texts: Sequence[str]) -> TokenStream:
-        """Learn the state; returns the words of the texts under its ids."""
+        """Learn the state; return the words of the texts under its ids."""
         self.check_params()
         if self.min_n > self.max_n:
             raise ParameterError(f"min_n of tfidf must be at most max_n={self.max_n}, but is {self.min_n}; lower it")
         max_words, min_df = self._max_words, int(self.min_df)
-        detected = stemming_language(detect_language(texts).name) if self.stemming == AUTO else NO_STEMMING
+        detected = stems.stemming_language(detect_language(texts).name) if self.stemming == AUTO else stems.NO_STEMMING
         stemmer = self._stemmer_of(detected)
-        forms, stream, df, occurrences = learn_vocabulary(
-            texts, self._analyzer, max_words > 1, 1 if stemmer.changes_words else min_df
-        )
+        min_form_df = 1 if stemmer.changes_words else min_df
+        forms, stream, df, occurrences = learn_vocabulary(texts, self._analyzer, max_words > 1, min_form_df)
         vocabulary = forms
         if stemmer.changes_words:
-            vocabulary, stream, df, occurrences = stem_words(forms, stream, stemmer, min_df)
+            vocabulary, stream, df, occurrences = stems.stem_words(forms, stream, stemmer, min_df)
         if not len(vocabulary):
             rule = f"some term must occur in at least min_df={self.min_df} texts, but of these {len(texts)} none does"
             raise DataError(f"{rule}; lower min_df, or give more or longer texts")
@@ -171,13 +159,12 @@ class Tfidf(Features):
         if not used[1:].all():  # a word may have no column, and yet be part of an n-gram that has one
             vocabulary, new_ids = vocabulary.select_sorted(used[1:])
             stream = stream.renumber(new_ids)
-            ngrams = ngrams._replace(
-                digits=large_arrays.take(np.append(0, new_ids + 1).astype(np.int32), ngrams.digits)
-            )
-        self.forget()  # here: a fit that fails leaves the state before
+            new_digits = np.append(0, new_ids + 1).astype(np.int32)
+            ngrams = ngrams._replace(digits=large_arrays.take(new_digits, ngrams.digits))
+        self.forget()  # not before: a fit that fails keeps the previous state
         self.word_bytes_, self.word_offsets_ = vocabulary.word_bytes, vocabulary.offsets
         self.stemming_ = detected
-        self.forms_ = link_forms(forms, vocabulary, stemmer) if stemmer.changes_words else None
+        self.forms_ = stems.Forms.link(forms, vocabulary, stemmer) if stemmer.changes_words else None
         self.keys_ = ngrams.keys(len(vocabulary))
         self.idf_ = inverse_document_frequency(ngrams.df, len(texts))
         return stream
@@ -201,17 +188,17 @@ class Tfidf(Features):
 
     @property
     def _max_words(self) -> int:
-        """Words in the longest n-gram; an n-gram of characters counts as one word."""
+        """Return the number of words in the longest n-gram; an n-gram of characters counts as one word."""
         return int(self.ngrams) if self.analyzer == "word" else 1
 
     @property
-    def _stemmer(self) -> Stemmer:
+    def _stemmer(self) -> stems.Stemmer:
         return self._stemmer_of(self.stemming_)
 
-    def _stemmer_of(self, detected: str) -> Stemmer:
+    def _stemmer_of(self, detected: str) -> stems.Stemmer:
         if self.analyzer != "word":
-            return Stemmer()
-        return Stemmer(detected if self.stemming == AUTO else self.stemming, self.strip_accents)
+            return stems.Stemmer()
+        return stems.Stemmer(detected if self.stemming == AUTO else self.stemming, self.strip_accents)
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:

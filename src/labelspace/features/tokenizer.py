@@ -1,4 +1,4 @@
-"""From texts to words: lower case, UTF-8, and the spans that an analyzer counts, in blocks of texts."""
+"""Find the words of texts: lower case, UTF-8, and the spans that an analyzer counts, in blocks of texts."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,8 +14,8 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tokenize import Bytes, Hashes, Offsets, scan_chars, scan_words
 from labelspace.types import Longs
 
-MAX_KEPT = 2**16  # characters of a text whose words are kept for the next view of it
-BLOCK = 2**20  # characters per block, about: its words and their hash table then stay in a processor's cache
+MAX_KEPT = 2**16  # characters of a text whose words are kept for the next view of the text
+BLOCK = 2**20  # characters per block, about: its words and their hash table then stay in the processor's cache
 
 T = TypeVar("T")
 _WHITESPACE = re.compile(r"\s\s+")
@@ -34,7 +34,7 @@ class Spans(NamedTuple):
 
 @dataclass(frozen=True)
 class Analyzer:
-    """What is counted in a text: ``word``, ``char`` or ``char_wb``, as scikit-learn defines them.
+    """Finds the spans that are counted in a text: ``word``, ``char`` or ``char_wb``, as scikit-learn defines them.
 
     Marks belong to words, and words of scripts without spaces are pairs of letters: see ``features.characters``.
     """
@@ -45,7 +45,7 @@ class Analyzer:
     min_word_length: int = 2  # in characters
 
     def spans(self, texts: Sequence[str]) -> Spans:
-        """Find the words or character n-grams of some texts; those of one text once for all of its views."""
+        """Find the words or character n-grams of some texts; for a single text, once for all of its views."""
         if len(texts) == 1 and len(texts[0]) <= MAX_KEPT:
             return _spans_of_text(self, texts[0])
         return self.find(texts)
@@ -58,11 +58,11 @@ class Analyzer:
         return Spans(text, *scan_chars(text, text_ends, self.min_n, self.max_n, self.kind == "char_wb"))
 
     def _spaced(self, text: str) -> str:
-        """The text with single spaces; around it too, where n-grams stay within words."""
+        """Return the text with single spaces; also around it if n-grams stay within words."""
         return _WHITESPACE.sub(" ", text) if self.kind == "char" else " ".join(["", *text.split(), ""])
 
     def character_spans(self, text: str, spans: Spans) -> tuple[Longs, Longs]:
-        """Where the spans of a text start and stop, in its own characters.
+        """Return where the spans of a text start and stop, in its own characters.
 
         >>> Analyzer().character_spans("Cafe\u0301 né", Analyzer().find(["Cafe\u0301 né"]))
         (array([0, 6]), array([5, 8]))
@@ -71,7 +71,7 @@ class Analyzer:
         return first[spans.starts], after[spans.stops - 1]
 
     def _characters(self, text: str) -> tuple[Longs, Longs]:
-        """For each byte that ``find`` reads of a text the first character that it stems from, and the one after."""
+        """Return for each byte that ``find`` reads its first character in the text, and the one after the last."""
         if self.kind == "word":
             return characters_of_bytes(text)
         at = np.arange(len(text), dtype=np.int64)
@@ -98,9 +98,9 @@ def _spans_of_text(analyzer: Analyzer, text: str) -> Spans:
 
 
 def map_blocks(function: Callable[[int, int], T], texts: Sequence[str]) -> list[T]:
-    """``function(start, stop)`` over blocks of these texts, on all threads; the results in order.
+    """Call ``function(start, stop)`` for blocks of these texts, on all threads; return the results in order.
 
-    The blocks depend on the texts alone, so the result does not depend on the number of threads.
+    The blocks depend only on the texts, so the result does not depend on the number of threads.
     """
     n = len(texts)
     block = max(1, min(n, n * BLOCK // (n_characters(texts) + 1)))
@@ -114,7 +114,7 @@ def map_blocks(function: Callable[[int, int], T], texts: Sequence[str]) -> list[
 
 
 def _encode(texts: Sequence[str]) -> tuple[Bytes, Offsets, Bytes]:
-    """The texts in lower case as UTF-8, where each ends, and the classes of characters that cover them."""
+    """Return the texts in lower case as UTF-8, where each ends, and the classes of characters that cover them."""
     ascii_only = all(text.isascii() for text in texts)
     # Lower case outside ASCII depends on neighbors (a final sigma): Python does it, text by text.
     # ASCII is lowered at the end in one go; the bytes of other characters are not ASCII, so they stay as they are.

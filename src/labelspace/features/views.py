@@ -1,7 +1,7 @@
-"""Named views of documents: what a method reads of a text; each is made once for all who need it.
+"""Named views of documents, such as words or token ids: each view is made once for all methods that read it.
 
 A method declares the views it needs (``Model.views``); the ``Tagger`` makes them of the texts with a
-``ViewTransformer``, saves that with the model, and hands the method ``Views``: the same documents under each name.
+``ViewTransformer``, saves that with the model, and passes ``Views`` to the method: the same documents under each name.
 Ready-made features (a sparse or dense matrix of the user) take the role of every view that is a matrix.
 """
 
@@ -28,7 +28,7 @@ from labelspace.kernels.normalize import join_rows
 from labelspace.types import Csr, Progress, no_progress
 
 Table = Csr | npt.NDArray[Any] | Sequence[str]
-"""Documents under one view: a sparse or dense matrix, token ids, or texts; a row each."""
+"""Documents under one view: a sparse or dense matrix, token ids, or texts; one row per document."""
 RAW = "text"  # the features that leave texts as they are
 GIVEN = "given"  # the name of ready-made features
 # Share of the first view in the squared norm of a joined row: words are few and say much, while character n-grams are
@@ -38,7 +38,7 @@ FIRST_SHARE = 0.25
 
 @dataclass(frozen=True)
 class View:
-    """A named kind of features: which ones, and their settings.
+    """A name for features with settings.
 
     >>> WORDS.create()
     Tfidf(ngrams=1)
@@ -51,15 +51,15 @@ class View:
 
     @property
     def is_matrix(self) -> bool:
-        """Whether the view is a matrix, for which a user may choose other features; else texts or token ids."""
+        """Return whether the view is a matrix, for which a user may choose other features; else texts or token ids."""
         return self.features in FEATURES
 
     def create(self) -> Features:
-        """Features that are not fitted yet."""
+        """Make the features, which are not fitted yet."""
         return create_features(self.features, **self.params)
 
     def with_features(self, features: str | None, params: Mapping[str, Any]) -> Self:
-        """The same view made by other features, or with other settings; unknown settings are dropped."""
+        """Return the view made by other features, or with other settings; unknown settings are dropped."""
         if not self.is_matrix:
             return self
         name = features or self.features
@@ -81,9 +81,9 @@ VIEWS = {view.name: view for view in (WORDS, BIGRAMS, CHARS, STEMS, STEM_BIGRAMS
 
 
 def override(views: Iterable[View], features: str | None, params: Mapping[str, Any], method: str) -> list[View]:
-    """The views of a method made by the features, and with the settings, that a user asks for.
+    """Return the views of a method with the features and settings that a user requests.
 
-    Each setting goes to every view whose features have it; one that none has is an error.
+    Each setting goes to every view whose features have it; an unknown setting is an error.
     """
     changed = [view.with_features(features, params) for view in views]
     matrices = [view for view in changed if view.is_matrix]
@@ -108,13 +108,13 @@ class Views:
     def __init__(
         self, tables: Mapping[str, Table], widths: Mapping[str, int] | None = None, checked: bool = False
     ) -> None:
-        self.tables, self.checked = dict(tables), checked  # what our own features made need not be checked again
+        self.tables, self.checked = dict(tables), checked  # tables that this package's features made need no check
         known = widths or {}
         self.widths = {name: known[name] if name in known else width_of(table) for name, table in tables.items()}
 
     @property
     def n(self) -> int:
-        """The number of documents."""
+        """Return the number of documents."""
         for table in self.tables.values():
             return n_rows(table)
         return 0
@@ -131,7 +131,7 @@ class Views:
         raise DataError(f"the method reads the view {name!r} of the documents, but {found}; {remedy}")
 
     def width(self, name: str) -> int:
-        """The columns of a view, or the number of its token ids; 0 for texts."""
+        """Return the number of columns of a view, or of its token ids; 0 for texts."""
         return self.widths[name if name in self.widths else GIVEN]
 
     def are_read(self) -> npt.NDArray[np.bool_]:
@@ -152,7 +152,7 @@ class Views:
         return read
 
     def rows(self, index: npt.ArrayLike | slice) -> Self:
-        """The documents with these row numbers, in this order."""
+        """Return the documents with these row numbers, in this order."""
         tables = {name: take_rows(table, index) for name, table in self.tables.items()}
         return type(self)(tables, self.widths, self.checked)
 
@@ -164,7 +164,7 @@ class FeatureCache:
         self._made: dict[str, tuple[Features, Table]] = {}
 
     def get(self, features: Features, texts: Sequence[str], progress: Progress = no_progress) -> tuple[Features, Table]:
-        """The fitted features and what they make of the texts, which must be the same in each call."""
+        """Return the fitted features and their table of the texts, which must be the same in each call."""
         key = repr(features)
         if key not in self._made:
             progress("features", 0, len(texts))
@@ -189,7 +189,7 @@ class ViewTransformer(Stateful):
     made_by_: dict[str, str] = learned(plain(mapping(text())))
 
     def check_state(self) -> None:
-        """Every view has its features."""
+        """Check that every view has features of its kind."""
         must(set(self.made_by_.values()) == self.features_.keys(), "features for each view")
         for view, key in self.made_by_.items():
             made, known = View(view, self.features_[key].name), VIEWS.get(view)
@@ -221,7 +221,7 @@ class ViewTransformer(Stateful):
         return Views(tables, widths, checked=True)
 
     def keep(self, views: Collection[str]) -> None:
-        """Drop all but these views: those that a method chose to read."""
+        """Drop all views except these, which a method chose to read."""
         self.made_by_ = {view: key for view, key in self.made_by_.items() if view in views}
         self.features_ = {key: made for key, made in self.features_.items() if key in self.made_by_.values()}
 
@@ -231,7 +231,7 @@ class ViewTransformer(Stateful):
         return self
 
     def transform(self, texts: Sequence[str]) -> Views:
-        """The views of other texts."""
+        """Return the views of other texts."""
         self.check_fitted()
         tables = {key: _marked(features.transform(texts)) for key, features in self.features_.items()}
         widths = {key: features.n_features for key, features in self.features_.items()}
@@ -242,22 +242,22 @@ class ViewTransformer(Stateful):
 
 
 def _marked(table: Table) -> Table:
-    """What features made; the rows of a matrix have norm 1."""
+    """Return a table that features made; mark a matrix, whose rows have norm 1."""
     return mark_unit_rows(table) if sp.issparse(table) else table
 
 
 def n_rows(table: Table) -> int:
-    """The number of documents of a table."""
+    """Return the number of documents of a table."""
     return int(table.shape[0]) if hasattr(table, "shape") else len(table)
 
 
 def width_of(table: Table) -> int:
-    """The columns of a matrix; 0 for texts."""
+    """Return the number of columns of a matrix; 0 for texts."""
     return 0 if isinstance(table, Sequence) else int(table.shape[1])
 
 
 def take_rows(table: Any, index: npt.ArrayLike | slice) -> Any:  # noqa: ANN401 - a Table or Views in, the same out
-    """Some rows of a table of any kind, or of views."""
+    """Return some rows of a table of any kind, or of views."""
     if isinstance(table, Views):
         return table.rows(index)
     if large_arrays.memory() is not None and sp.issparse(table) and not isinstance(index, slice):
@@ -269,7 +269,7 @@ def take_rows(table: Any, index: npt.ArrayLike | slice) -> Any:  # noqa: ANN401 
 
 
 def is_matrix(X: object) -> bool:
-    """Whether X is a sparse or a two-dimensional dense matrix."""
+    """Return whether X is a sparse or a two-dimensional dense matrix."""
     return sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
 
 

@@ -43,16 +43,14 @@ from labelspace.index.quantized import MAX_READ_SHARE, MIN_READ, SELF_QUERIES
 from labelspace.kernels.bit_planes import BLOCK
 from labelspace.kernels.hyperbolic_search import (
     BLOCK_SIZE,
+    CODE_BITS,
+    PointCodes,
     Points,
     empty_results,
     from_blocks,
     nearest_in_clusters,
-    nearest_points,
-)
-from labelspace.kernels.hyperbolic_shortlist import (
-    CODE_BITS,
-    PointCodes,
     nearest_in_rows,
+    nearest_points,
     shortlist_points,
     shortlist_points_in_lists,
 )

@@ -25,13 +25,14 @@ from labelspace.errors import DataError
 from labelspace.index.inverted_lists import InvertedLists, grouped, list_means
 from labelspace.index.quantized import Quantized
 from labelspace.kernels.hyperbolic_search import (
+    CODE_BITS,
+    PointCodes,
     Points,
     from_blocks,
     one_minus_squared_norms,
     squared_row_norms,
     to_blocks,
 )
-from labelspace.kernels.hyperbolic_shortlist import CODE_BITS, PointCodes
 from labelspace.kernels.normalize import row_norms
 from labelspace.types import Doubles, Floats, Ints, TopK
 

@@ -291,15 +291,14 @@ def beam_search(X: CsrArrays, start: int, stop: int, trees: LinearTrees, out_lab
             for i in range(beam_size):
                 beam.shift[i] = 0
         for at in range(n_trees):
+            labels, scores = leaf_labels[at], leaf_scores[at]
             beam.nodes[0], beam.scores[0], width = roots[at], 0.0, integer(1)
             n_leaves[at] = 0
             while width > 0:
                 if not at_once:
                     sort_by_node(beam.nodes, beam.scores, width)
                     margins = child_margins(data, indices, weights, tree, beam.nodes[:width], beam.shift, margins)
-                width, n_leaves[at] = expand_beam(
-                    beam, width, margins, tree, search, leaf_labels[at], leaf_scores[at], n_leaves[at]
-                )
+                width, n_leaves[at] = expand_beam(beam, width, margins, tree, search, labels, scores, n_leaves[at])
         row_scores, row_labels = out_scores[row], out_labels[row]
         if n_trees == 1:
             for i in range(n_leaves[0]):
@@ -331,13 +330,12 @@ def dense_beam_search(
     beam = empty_beam(search.beam_size, search.beam_size)
     margins = np.empty(FIRST_MARGINS, np.float32)
     for row in range(len(codes)):
+        labels, scores = out_labels[row], out_scores[row]
         beam.nodes[0], beam.scores[0], width, n_leaves = 0, 0.0, integer(1), integer(0)
         while width > 0:
             margins = dense_margins(codes[row], vectors, tree, beam.nodes[:width], beam.shift, margins)
-            width, n_leaves = expand_beam(
-                beam, width, margins, tree, search, out_labels[row], out_scores[row], n_leaves
-            )
-        sort_log_scores(out_scores[row], out_labels[row], n_leaves)
+            width, n_leaves = expand_beam(beam, width, margins, tree, search, labels, scores, n_leaves)
+        sort_log_scores(scores, labels, n_leaves)
 
 
 @part()
@@ -379,7 +377,7 @@ def average_trees(leaf_labels: Ints, leaf_scores: Floats, n_leaves: Longs, out_s
 
 @kernel()
 def average_tree_lists(labels: Ints, scores: Floats, out_labels: Ints, out_scores: Floats) -> None:
-    """The labels of best mean score over the lists (n_trees, n, list_size) of a row; 0 where a list misses a label."""
+    """Find the labels of best mean score over the lists (n_trees, n, list_size) of a row; a missing label scores 0."""
     n_trees, n, list_size = labels.shape
     sizes, log_scores = np.empty(n_trees, np.int64), np.empty((n_trees, list_size), np.float32)
     for row in range(n):

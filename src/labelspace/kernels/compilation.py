@@ -35,12 +35,9 @@ def set_cache_folder(*packages: Path) -> None:
     if given:
         folder = private_folder(given)
         if folder is None:
-            warnings.warn(
-                f"{VARIABLE} must be a folder that only its owner can write to, below folders that no other user can "
-                f"rename, but {given!r} is not; kernels are compiled into another folder (chmod 700, or choose one)",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            rule = "a folder that only its owner can write to, below folders that no other user can rename"
+            remedy = "kernels are compiled into another folder (chmod 700, or choose one)"
+            warnings.warn(f"{VARIABLE} must be {rule}, but {given!r} is not; {remedy}", RuntimeWarning, stacklevel=2)
     elif all(beside_sources_is_safe(each) and is_writable(each / "__pycache__") for each in packages):
         return  # numba's own choice
     else:

@@ -1,7 +1,7 @@
-"""The decorators of kernels, without the wrappers that nobody calls: numba would take longer to compile them.
+"""The decorators of kernels, without wrappers that are never called: numba would take longer to compile them.
 
 Plain loops compile faster than assignments to slices, and each type of an argument is compiled for itself: a literal 0
-where a number is passed later is one type more, so write ``integer(0)``.
+where a number is passed later is one more type, so write ``integer(0)``.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def kernel(**options: Any) -> Callable[[Function], Dispatcher[Function]]:  # noqa: ANN401 - options of numba
-    """A function that Python and other kernels call: compiled at its first call and cached, runs without the GIL."""
+    """Compile a function that Python and other kernels call: at its first call, cached, and run without the GIL."""
     return njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)  # type: ignore[call-overload,no-any-return]
 
 
 def part(**options: Any) -> Callable[[Function], Dispatcher[Function]]:  # noqa: ANN401
-    """A piece of one kernel, or a few lines: written into each kernel that calls it, and compiled with it.
+    """Compile a few lines, or a piece of one kernel, into each kernel that calls it.
 
-    What several kernels of a command call, or what has its own ``fastmath``, is a ``kernel``.
+    A function that several kernels of a command call, or that has its own ``fastmath``, is a ``kernel``.
     """
     return kernel(inline="always", **options)
 
 
 class _Listener(event.Listener):
-    """Python collects no garbage meanwhile: it would look again and again through all that numba builds."""
+    """Stops the garbage collector during compilation: it would look again and again through all that numba builds."""
 
     depth, was_enabled = 0, False
 
     def on_start(self, event: Any) -> None:  # noqa: ANN401
-        """Compilations are nested, and under a lock of numba."""
+        """Start a compilation, which may be nested; numba holds a lock."""
         if self.depth == 0:
             self.was_enabled = gc.isenabled()
             gc.disable()
@@ -53,13 +53,13 @@ class _Listener(event.Listener):
         tell(_name(event), starts=True)
 
     def on_end(self, event: Any) -> None:  # noqa: ANN401
-        """Go on after the outermost."""
+        """End a compilation; after the outermost start the garbage collector again."""
         self.depth -= 1
         tell(_name(event), starts=False)
         if self.depth == 0 and self.was_enabled:
             if gc.get_freeze_count() == 0:
                 gc.freeze()
-                gc.unfreeze()  # into the oldest generation: what was built stays, and is not looked through as new
+                gc.unfreeze()  # moves the objects that numba built to the oldest generation: they stay
             gc.enable()
 
 

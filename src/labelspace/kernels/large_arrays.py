@@ -1,7 +1,7 @@
-"""Where the large arrays of a training live: in memory, or, within ``stored_in``, in files that are memory-mapped.
+"""Make the large arrays of a training: in memory, or, within ``stored_in``, in files that are memory-mapped.
 
-What makes an array as large as the documents asks here for it. The values never depend on where it lives. The tasks of
-``threads.run_blocks`` see the storage of their caller.
+Code that makes an array as large as the documents calls these functions. The values never depend on where the array is
+stored. The tasks of ``threads.run_blocks`` have the storage of their caller.
 """
 
 import math
@@ -19,10 +19,10 @@ from labelspace.kernels.threads import n_threads
 
 Array = npt.NDArray[Any]
 Arrays = TypeVar("Arrays", bound=tuple[Array, ...])
-SMALL_SHARE = 64  # an array below this part of the memory stays in it
-TAKEN = 2**20  # rows that are taken at a time
-SMALL_PART = 2**12  # bytes of a part that is not worth a file
-MIN_MOVED = 2**16  # numbers that are moved to the end of a growing array at a time
+SMALL_SHARE = 64  # an array below this share of the memory stays in memory: some dozens of them must fit
+TAKEN = 2**20  # rows that are taken at a time: bounds the memory of temporary arrays
+SMALL_PART = 2**12  # bytes of a part that is not worth a file: a page
+MIN_MOVED = 2**16  # numbers that are moved to the end of a growing array at a time; fewer would move too often
 
 
 class GrowingArray(Protocol):
@@ -32,7 +32,7 @@ class GrowingArray(Protocol):
         """Add values at the end."""
 
     def finish(self) -> Array:
-        """The whole; nothing can be added then."""
+        """Return the whole array; nothing can be added afterwards."""
 
 
 class Storage(Protocol):
@@ -41,22 +41,22 @@ class Storage(Protocol):
     memory: int  # bytes that this process may use
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike, in_order: bool = False) -> Array:
-        """An array of any values, which can be written to; whether it is read in order, or here and there."""
+        """Return a writable array of any values; ``in_order`` if it will be read from front to back."""
 
     def room(self) -> int:
-        """Bytes that an array in memory may have now."""
+        """Return the bytes that an array in memory may have now."""
 
     def growing(self, dtype: npt.DTypeLike) -> GrowingArray:
-        """An array to append to."""
+        """Return an array to append to."""
 
     def open_file(self) -> IO[bytes]:
-        """A new file that is gone when it is closed."""
+        """Return a new file that is deleted when it is closed."""
 
     def refusing_full_disk(self) -> AbstractContextManager[None]:
-        """Where writing to a file fails, an error that names the folder."""
+        """Turn a failed write to a file into an error that names the folder."""
 
     def relieve(self) -> None:
-        """Drop the pages of files from memory where much of it is used."""
+        """Drop the pages of files from memory if much of it is used."""
 
 
 _storage: ContextVar[Storage | None] = ContextVar("storage of large arrays", default=None)
@@ -64,7 +64,7 @@ _storage: ContextVar[Storage | None] = ContextVar("storage of large arrays", def
 
 @contextmanager
 def stored_in(storage: Storage) -> Iterator[None]:
-    """Large arrays that are made within live in these files."""
+    """Store the large arrays that are made within this context in the files of ``storage``."""
     token = _storage.set(storage)
     try:
         yield
@@ -73,13 +73,13 @@ def stored_in(storage: Storage) -> Iterator[None]:
 
 
 def memory() -> int | None:
-    """The bytes that this process may use; None where nobody said, and all arrays are in memory."""
+    """Return the bytes that this process may use; None if there is no limit, and all arrays are in memory."""
     storage = _storage.get()
     return None if storage is None else storage.memory
 
 
 def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike, in_order: bool = False) -> Array:
-    """An array of any values, in a file where it is large; ``in_order`` where it will be read from front to back.
+    """Return an array of any values, in a file if it is large; ``in_order`` if it will be read from front to back.
 
     >>> empty((2, 3), np.float32).shape
     (2, 3)
@@ -91,25 +91,25 @@ def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike, in_order: bool = F
 
 
 def working(n: int, *dtypes: npt.DTypeLike) -> list[Array]:
-    """Arrays of n values that are soon gone, and read again and again until then: in memory where that has room.
+    """Return short-lived arrays of n values that are read again and again: in memory if there is room.
 
-    The page of a file that is read here and there, and dropped each time, takes longer to get than its values to use.
+    Pages of a file that are read in any order, and dropped each time, take longer to get than their values to use.
 
     >>> [values.dtype.name for values in working(3, np.float32, np.int32)]
     ['float32', 'int32']
     """
     storage, size = _storage.get(), n * sum(np.dtype(dtype).itemsize for dtype in dtypes)
-    in_memory = storage is None or size <= storage.room() // n_threads()  # which all may ask at the same time
+    in_memory = storage is None or size <= storage.room() // n_threads()  # all threads may need it at once
     return [np.empty(n, dtype) if in_memory else empty(n, dtype) for dtype in dtypes]
 
 
 def keep(array: Array) -> Array:
-    """The array, or a copy in a file: for one of the many parts of something large that is put together later."""
+    """Return the array, or a copy in a file: for one of many parts that become one large array later."""
     storage = _storage.get()
     if storage is None:
         return array
     if array.nbytes < SMALL_PART:
-        return array.copy()  # it may be a view of something larger
+        return array.copy()  # it may be a view of a larger array
     copy = storage.empty(array.shape, array.dtype)
     copy[...] = array
     storage.relieve()
@@ -117,13 +117,13 @@ def keep(array: Array) -> Array:
 
 
 def keep_each(arrays: Arrays) -> Arrays:
-    """``keep`` for each array of a named tuple."""
+    """Call ``keep`` for each array of a named tuple."""
     kept: Arrays = type(arrays)._make(map(keep, arrays))  # type: ignore[attr-defined]
     return kept
 
 
 def growing(dtype: npt.DTypeLike) -> GrowingArray:
-    """An array to append to.
+    """Return an array to append to.
 
     >>> numbers = growing(np.int32)
     >>> numbers.append(np.array([1, 2])), numbers.append(np.array([3]))
@@ -136,14 +136,14 @@ def growing(dtype: npt.DTypeLike) -> GrowingArray:
 
 
 def temporary_file() -> IO[bytes]:
-    """A new file that is gone when it is closed."""
+    """Return a new file that is deleted when it is closed."""
     storage = _storage.get()
     return tempfile.TemporaryFile(prefix="labelspace-") if storage is None else storage.open_file()
 
 
 @contextmanager
 def refusing_full_disk() -> Iterator[None]:
-    """Where writing to a temporary file fails, an error that names its folder."""
+    """Turn a failed write to a temporary file into a DataError that names its folder."""
     storage = _storage.get()
     if storage is not None:
         with storage.refusing_full_disk():
@@ -152,14 +152,13 @@ def refusing_full_disk() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(
-            f"the folder for temporary files must have room for the weights of the training, but writing to "
-            f"{tempfile.gettempdir()} failed ({error.strerror or error}); free some space, or name another in TMPDIR"
-        ) from error
+        problem = f"writing to {tempfile.gettempdir()} failed ({error.strerror or error})"
+        rule = f"the folder for temporary files must have room for the weights of the training, but {problem}"
+        raise DataError(f"{rule}; free some space, or name another in TMPDIR") from error
 
 
 def concatenate(arrays: Iterable[Array]) -> Array:
-    """``np.concatenate``, into a file where the result is large.
+    """Concatenate arrays, into a file if the result is large.
 
     >>> concatenate([np.arange(2), np.arange(3)]).tolist()
     [0, 1, 0, 1, 2]
@@ -177,7 +176,7 @@ def concatenate(arrays: Iterable[Array]) -> Array:
 
 
 def take(array: Array, rows: Array) -> Array:
-    """``array[rows]``, into a file where the result is large; there must be such rows, which is not checked.
+    """Return ``array[rows]``, in a file if it is large; that there are such rows is not checked.
 
     >>> take(np.array([5, 6, 7]), np.array([-1, 0])).tolist()
     [7, 5]
@@ -189,7 +188,7 @@ def take(array: Array, rows: Array) -> Array:
 
 
 def cast(array: Array, dtype: npt.DTypeLike) -> Array:
-    """``array.astype(dtype)``, into a file where the result is large; the array itself where it has that type.
+    """Return ``array.astype(dtype)``, in a file if it is large; the array itself if it has that type.
 
     >>> cast(np.array([5, 6], np.int32), np.int64).dtype.name
     'int64'
@@ -203,7 +202,7 @@ def cast(array: Array, dtype: npt.DTypeLike) -> Array:
 
 
 class _Parts:
-    """A growing array in memory: what is added is moved to its end now and then, so that little is there twice."""
+    """A growing array in memory: added parts are moved to its end now and then, so that little is stored twice."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._whole, self._parts, self._n_added = np.empty(0, dtype), list[Array](), 0
@@ -222,7 +221,7 @@ class _Parts:
 
     def _move(self) -> None:
         at = len(self._whole)
-        self._whole.resize(at + self._n_added, refcheck=False)  # in place, where the system can: nobody else has it
+        self._whole.resize(at + self._n_added, refcheck=False)  # in place, if the system can
         for part in self._parts:
             self._whole[at : at + len(part)] = part
             at += len(part)
@@ -230,14 +229,14 @@ class _Parts:
 
 
 def relieve() -> None:
-    """Call this while much is read from, or written to, large arrays: their pages leave memory where it gets full."""
+    """Drop pages of large arrays if memory gets full: call this while much is read from them or written to them."""
     storage = _storage.get()
     if storage is not None:
         storage.relieve()
 
 
 def blocks(n: int, size: int) -> Iterator[slice]:
-    """0..n in slices of so many, for work whose temporary arrays must stay small; memory is relieved between them.
+    """Yield 0..n in slices of ``size``, for work whose temporary arrays must stay small; call ``relieve`` after each.
 
     >>> list(blocks(5, 2))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]

@@ -1,4 +1,4 @@
-"""Words in UTF-8 text: find them, number them, look them up. A word is a span of bytes with its 64-bit hash.
+"""Find, number and look up words in UTF-8 text. A word is a span of bytes with its 64-bit hash.
 
 The table of words uses open addressing with linear probing over ``slots`` (uint64, a power of two of them): the upper
 half of a slot is the upper half of the word's hash, the lower half is its id + 1, and 0 is an empty slot.
@@ -32,7 +32,7 @@ ASCII = 128  # code points
 
 @part()
 def mix_bits(h: np.uint64) -> np.uint64:
-    """Mix the bits of a 64-bit hash, because the low bits of FNV-1a alone are weak."""
+    """Mix the bits of a 64-bit hash, because the low bits of FNV-1a are weak."""
     h ^= h >> _SHIFT
     h *= _MIX
     return h ^ (h >> _SHIFT)
@@ -40,7 +40,7 @@ def mix_bits(h: np.uint64) -> np.uint64:
 
 @part()
 def hash_bytes(text: Bytes, start: int, stop: int) -> np.uint64:
-    """The hash of a span, as in ``scan_words``."""
+    """Return the hash of a span, as in ``scan_words``."""
     h = FNV_SEED
     for i in range(start, stop):
         h = (h ^ np.uint64(text[i])) * FNV_PRIME
@@ -142,7 +142,7 @@ def _joins_numbers(b: int) -> bool:
 def first_words(
     text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, ends: Offsets, is_digit: Flags, length: int
 ) -> Spans:
-    """The first words of each document, where a number counts as one word and all numbers are the same word.
+    """Return the first words of each document; a number counts as one word, and all numbers are the same word.
 
     A number is a word of digits only, or several with one of ``.,:/-`` between each two. At the very end of ``text`` is
     the word that represents a number: a 0. ``length`` is the maximum number of words per document.
@@ -177,7 +177,7 @@ def _is_char_start(b: int) -> bool:
 
 @part()
 def _segment_end(text: Bytes, pos: int, stop: int, by_word: bool) -> tuple[int, int]:
-    """The end of the segment that starts at a byte, and its number of characters."""
+    """Return the end of the segment that starts at a byte, and its number of characters."""
     chars, end = 0, pos
     while end < stop:
         chars += _is_char_start(text[end])
@@ -290,7 +290,7 @@ def assign_word_ids(text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes
 
 @kernel()
 def build_word_slots(word_bytes: Bytes, offsets: Offsets) -> Hashes:
-    """The slots of a table of given words."""
+    """Return the slots of a table of these words."""
     n = offsets.size - 1
     size = 16
     while size < 2 * n:

@@ -120,7 +120,7 @@ def select_best(scores: Scores, ids: Ids, size: int, k: int) -> None:
 
 @kernel()
 def largest_entries(data: Floats, indptr: Ints, most: int) -> Longs:
-    """Where the ``most`` largest entries of each row are, in order; of equal ones the first."""
+    """Return the positions of the ``most`` largest entries of each row, in order; of equal entries the first."""
     kept, n = np.empty(len(data), np.int64), 0
     for row in range(len(indptr) - 1):
         start, stop = indptr[row], indptr[row + 1]
@@ -162,7 +162,7 @@ def radix_sort(items: Longs, buffer: Longs, n_keys: int) -> Longs:
     bits = 1
     while (1 << bits) < n_keys:
         bits += 1
-    max_digit_bits = 8 if n < 512 else 11
+    max_digit_bits = 8 if n < 512 else 11  # more bits: fewer passes, but counts of every digit to clear and add up
     passes = (bits + max_digit_bits - 1) // max_digit_bits
     digit_bits = (bits + passes - 1) // passes
     offsets = np.empty((1 << digit_bits) + 1, np.int64)

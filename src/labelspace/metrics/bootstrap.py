@@ -108,16 +108,11 @@ def _differences(measured: Doubles, samples: Doubles) -> list[dict[str, Any]]:
     above = (1 + (samples >= 0).sum(axis=0)) / (1 + len(samples))
     p = np.minimum(1.0, 2 * np.minimum(below, above))
     corrected = holm(p)
-    return [
-        {
-            "difference": float(measured[j]),
-            "interval": interval(samples[:, j]),
-            "p": float(p[j]),
-            "p_holm": float(corrected[j]),
-            "significant": bool(corrected[j] < SIGNIFICANT),
-        }
-        for j in range(len(p))
-    ]
+    rows = []
+    for j in range(len(p)):
+        tested = {"p": float(p[j]), "p_holm": float(corrected[j]), "significant": bool(corrected[j] < SIGNIFICANT)}
+        rows.append({"difference": float(measured[j]), "interval": interval(samples[:, j]), **tested})
+    return rows
 
 
 def holm(p: npt.ArrayLike) -> Doubles:

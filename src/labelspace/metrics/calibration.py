@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.metrics.checks import checked_k
-from labelspace.metrics.hits import relevance
+from labelspace.metrics.hits import checked_k, relevance
 from labelspace.types import Csr, Doubles, Longs, TopK
 
 N_BINS = 15  # the usual number: with more bins the accuracy in a bin is noise, with fewer gaps cancel within one

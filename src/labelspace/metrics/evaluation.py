@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics import propensity, ranking
-from labelspace.metrics.checks import checked_counts, checked_k, checked_matrix, labeled_rows
-from labelspace.metrics.hits import RankedHits
+from labelspace.metrics.hits import RankedHits, checked_counts, checked_k, checked_matrix, labeled_rows
 from labelspace.types import Bools, Csr, Doubles, TopK
 from labelspace.types.propensity import DEFAULT_A, DEFAULT_B
 

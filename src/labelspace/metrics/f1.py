@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.metrics.checks import checked_k, checked_matrix, labeled_rows
-from labelspace.metrics.hits import checked_labels
+from labelspace.metrics.hits import checked_k, checked_labels, checked_matrix, labeled_rows
 from labelspace.types import Bools, Csr, Ints, Longs, TopK
 
 

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.metrics.checks import checked_counts, checked_k, checked_matrix, labeled_rows
 from labelspace.metrics.f1 import LabelCounts, ratio
-from labelspace.metrics.hits import RankedHits, checked_labels
+from labelspace.metrics.hits import RankedHits, checked_counts, checked_k, checked_labels, checked_matrix, labeled_rows
 from labelspace.types import Bools, Csr, Ints, TopK
 
 NO_GROUP = -1
@@ -150,28 +149,17 @@ def _has_label(true: Csr, group_of: Ints, n_groups: int) -> Bools:
 def _f1_metrics(counts: LabelCounts, group: Bools, rare: Bools) -> dict[str, float]:
     """Return F1 of the labels of a group (n_labels,) and of its rare labels, and how many there are."""
     every, tail = counts.subset(group), counts.subset(group & rare)
-    return {
-        "best_micro_f1": every.micro(),
-        "best_macro_f1": every.macro(),
-        "tail_micro_f1": tail.micro(),
-        "tail_macro_f1": tail.macro(),
-        "tail_recall": tail.recall(),
-        "n_labels": len(every.true),
-        "n_tail": len(tail.true),
-        "n_occurrences": int(every.true.sum()),
-    }
+    best = {"best_micro_f1": every.micro(), "best_macro_f1": every.macro()}
+    of_tail = {"tail_micro_f1": tail.micro(), "tail_macro_f1": tail.macro(), "tail_recall": tail.recall()}
+    sizes = {"n_labels": len(every.true), "n_tail": len(tail.true), "n_occurrences": int(every.true.sum())}
+    return best | of_tail | sizes
 
 
 def _f1_with_na(counts: LabelCounts, na: LabelCounts, group: Bools, rare: Bools) -> dict[str, float]:
     """Return F1 over all documents, of the labels of a group (n_labels,) with NA as a class, and of its rare labels."""
     every, tail = counts.subset(group).joined(na), counts.subset(group & rare)
-    return {
-        "micro_f1_with_na": every.micro(),
-        "macro_f1_with_na": every.macro(),
-        "na_f1": na.micro(),
-        "tail_micro_f1_with_na": tail.micro(),
-        "tail_macro_f1_with_na": tail.macro(),
-    }
+    of_all = {"micro_f1_with_na": every.micro(), "macro_f1_with_na": every.macro(), "na_f1": na.micro()}
+    return of_all | {"tail_micro_f1_with_na": tail.micro(), "tail_macro_f1_with_na": tail.macro()}
 
 
 def _group_of(groups: Mapping[str, npt.ArrayLike], n_labels: int) -> Ints:

@@ -4,10 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError
-from labelspace.metrics.checks import checked_k, checked_matrix, labeled_rows
 from labelspace.metrics.f1 import LabelCounts, predicted_set
 from labelspace.metrics.groups import best_where, by_group
-from labelspace.metrics.hits import RankedHits, checked_labels
+from labelspace.metrics.hits import RankedHits, checked_k, checked_labels, checked_matrix, labeled_rows
 from labelspace.types import Csr, Hierarchy, TopK
 
 

@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.metrics.checks import checked_counts
-from labelspace.metrics.hits import RankedHits
+from labelspace.metrics.hits import RankedHits, checked_counts
 from labelspace.metrics.ranking import discounts
 from labelspace.types import Csr, Doubles, TopK
 from labelspace.types.propensity import DEFAULT_A, DEFAULT_B, propensity_weights

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelspace.metrics.checks import checked_matrix, labeled_rows
 from labelspace.metrics.evaluation import DocumentValues
 from labelspace.metrics.f1 import LabelCounts
-from labelspace.metrics.hits import relevance
+from labelspace.metrics.hits import checked_matrix, labeled_rows, relevance
 from labelspace.types import Bools, Csr, Doubles, Ints, Longs, TopK
 
 N_POINTS = 100  # of a curve that is drawn
@@ -51,14 +50,10 @@ class ScoredPairs:
         documents = np.broadcast_to(np.arange(len(labels))[:, None], labels.shape)[predicted]
         scores = topk.scores[rows][predicted].astype(np.float64)
         order = np.argsort(-scores, kind="stable")
-        return ScoredPairs(
-            scores[order],
-            relevant[rows][predicted][order] > 0,
-            labels[predicted][order],
-            documents[order],
-            np.diff(true.indptr)[rows].astype(np.int64),
-            np.bincount(true.indices, minlength=true.shape[1]),
-        )
+        correct, labels = relevant[rows][predicted] > 0, labels[predicted]
+        n_true = np.diff(true.indptr)[rows].astype(np.int64)
+        counts = np.bincount(true.indices, minlength=true.shape[1])
+        return ScoredPairs(scores[order], correct[order], labels[order], documents[order], n_true, counts)
 
     @cached_property
     def n_kept(self) -> Longs:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from labelspace import metrics
 from labelspace.errors import DataError, ParameterError
-from labelspace.metrics.checks import checked_k
+from labelspace.metrics.hits import checked_k
 from labelspace.sklearn.label_scores import stored_topk
 from labelspace.sklearn.targets import Targets, TrueLabels
 from labelspace.types import Doubles, Longs, TopK

@@ -4,7 +4,7 @@ import pytest
 
 from labelspace.data.cache.folder import CacheFolder
 from labelspace.data.cache.scratch import Scratch
-from labelspace.features import ngrams, normalize, sparse_matrix, vocabulary
+from labelspace.features import normalize, sparse_matrix, vocabulary
 from labelspace.kernels import large_arrays
 
 MEMORY = 2**30
@@ -17,7 +17,7 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setattr(large_arrays, "SMALL_PART", 1)
     monkeypatch.setattr(Scratch, "room", lambda self: 0)
     monkeypatch.setattr(vocabulary, "DOCUMENT_BLOCK", 50)
-    monkeypatch.setattr(ngrams, "_BLOCK", 50)
+    monkeypatch.setattr(vocabulary, "NGRAM_BLOCK", 50)
     for module in (normalize, sparse_matrix):
         monkeypatch.setattr(module, "ROW_BLOCK", 50)
     monkeypatch.setattr(sparse_matrix, "BLOCK", 500)
