@@ -23,7 +23,6 @@ from labelspace.features.normalize import has_unit_rows, mark_unit_rows, normali
 from labelspace.features.sequences import UNKNOWN
 from labelspace.features.sparse_matrix import csr_matrix, take_csr_rows
 from labelspace.kernels import large_arrays
-from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.normalize import join_rows
 from labelspace.types import Csr, Progress, no_progress
 
@@ -294,5 +293,6 @@ def join_tables(tables: Sequence[Csr]) -> Csr:
     if not all(map(sp.issparse, tables)):
         raise DataError("views that are joined must be sparse, but one is dense; give the member one view")
     left, right = map(normalize_rows, tables)
-    rows = join_rows(csr_arrays(left), csr_arrays(right), left.shape[1], FIRST_SHARE)
+    arrays = (left.data, left.indices, left.indptr, right.data, right.indices, right.indptr)
+    rows = join_rows(*arrays, left.shape[1], FIRST_SHARE)
     return mark_unit_rows(csr_matrix(*rows, left.shape[1] + right.shape[1]))

@@ -3,7 +3,6 @@
 import numpy as np
 
 from labelspace.kernels.compiled import kernel
-from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.types import Floats, Ints, Longs
 
 MIN_NORM = np.float32(1e-12)  # the norm of a zero vector, which can then be divided by it; far below any real norm
@@ -33,25 +32,27 @@ def normalized_values(data: Floats, indptr: Ints) -> Floats:
 
 
 @kernel()
-def join_rows(left: CsrArrays, right: CsrArrays, offset: int, left_share: float) -> tuple[Ints, Floats, Longs]:
-    """Return the columns, values and ends of the rows of two matrices side by side; all rows have norm 1.
+def join_rows(
+    a: Floats, a_columns: Ints, a_starts: Ints, b: Floats, b_columns: Ints, b_starts: Ints, offset: int, share: float
+) -> tuple[Ints, Floats, Longs]:
+    """Return the columns, values and ends of the rows of two CSR matrices side by side; all rows have norm 1.
 
-    ``offset`` is added to the columns of ``right``. The left part gets ``left_share`` of the squared norm of a row, or
-    all of it where the right part is empty.
+    ``offset`` is added to the columns of the second matrix. The first part gets ``share`` of the squared norm of a row,
+    or all of it where the second part is empty. The arrays are separate arguments: numba needs 20 times as long to find
+    the type of named tuples, and this is called for every single document.
     """
-    n = len(left.indptr) - 1
-    columns = np.empty(len(left.data) + len(right.data), np.int32)
-    values = np.empty(len(columns), np.float32)
+    n = len(a_starts) - 1
+    columns, values = np.empty(len(a) + len(b), np.int32), np.empty(len(a) + len(b), np.float32)
     ends, at = np.empty(n, np.int64), 0
     for row in range(n):
-        n_left, n_right = left.indptr[row + 1] - left.indptr[row], right.indptr[row + 1] - right.indptr[row]
-        left_norm = np.float32(np.sqrt(left_share) if n_right > 0 else 1.0)
-        right_norm = np.float32(np.sqrt(1.0 - left_share) if n_left > 0 else 1.0)
-        for j in range(left.indptr[row], left.indptr[row + 1]):
-            columns[at], values[at] = left.indices[j], left_norm * left.data[j]
+        n_a, n_b = a_starts[row + 1] - a_starts[row], b_starts[row + 1] - b_starts[row]
+        a_norm = np.float32(np.sqrt(share) if n_b > 0 else 1.0)
+        b_norm = np.float32(np.sqrt(1.0 - share) if n_a > 0 else 1.0)
+        for j in range(a_starts[row], a_starts[row + 1]):
+            columns[at], values[at] = a_columns[j], a_norm * a[j]
             at += 1
-        for j in range(right.indptr[row], right.indptr[row + 1]):
-            columns[at], values[at] = right.indices[j] + offset, right_norm * right.data[j]
+        for j in range(b_starts[row], b_starts[row + 1]):
+            columns[at], values[at] = b_columns[j] + offset, b_norm * b[j]
             at += 1
         ends[row] = at
     return columns, values, ends
