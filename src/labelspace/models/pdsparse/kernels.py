@@ -66,8 +66,10 @@ class GrowingRows(NamedTuple):
 
     def grown(self) -> Self:
         """Return the matrix in a pool of twice the length."""
-        labels, values, moments = (np.pad(pool, (0, len(pool))) for pool in (self.labels, self.values, self.moments))
-        return self._replace(labels=labels, values=values, moments=moments)
+        room = (0, len(self.labels))
+        return self._replace(
+            labels=np.pad(self.labels, room), values=np.pad(self.values, room), moments=np.pad(self.moments, room)
+        )
 
     def mean(self, n_steps: int) -> Self:
         """Return the mean of the matrix over the steps made, where step t has weight t and moment t (t - 1)."""
