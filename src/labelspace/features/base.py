@@ -68,5 +68,5 @@ class RawText(Features):
 
     @property
     def n_features(self) -> int:
-        """No columns."""
+        """Return 0: texts have no columns."""
         return 0

@@ -96,7 +96,7 @@ class Stemmer:
 
     @property
     def changes_words(self) -> bool:
-        """Whether some words are changed."""
+        """Return whether some words are changed."""
         return self != Stemmer()
 
     def __call__(self, word: bytes) -> bytes:

@@ -126,11 +126,9 @@ def _values(
     def over_all(value: DocumentValues, default: float) -> DocumentValues:
         return value if labeled is None else value.among(labeled, default)
 
-    return (
-        {name: over_all(DocumentValues.of_mean(value), 1.0) for name, value in means.items()}
-        | {name: over_all(DocumentValues(*parts), 0.0) for name, parts in ratios.items()}
-        | {name: over_all(DocumentValues.of_mean(value), 1.0) for name, value in last.items()}
-    )
+    values = {name: over_all(DocumentValues.of_mean(value), 1.0) for name, value in means.items()}
+    values |= {name: over_all(DocumentValues(*parts), 0.0) for name, parts in ratios.items()}
+    return values | {name: over_all(DocumentValues.of_mean(value), 1.0) for name, value in last.items()}
 
 
 def _checked_max(ks: Sequence[int]) -> int:

@@ -1,4 +1,4 @@
-"""Nested state to a folder and back: ``model.json``, ``*.safetensors``, ``labels.jsonl``; never pickled."""
+"""Save nested state to a folder and load it: ``model.json``, ``*.safetensors``, ``labels.jsonl``; never pickled."""
 
 from labelspace.store.atomic import locked, read_unreplaced, replacing_file
 from labelspace.store.labels import write_names

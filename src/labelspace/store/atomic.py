@@ -1,6 +1,6 @@
 """Folders and files replaced whole or not at all, whenever the process is killed or the power fails.
 
-What is new is written to ``.NAME.writing-TOKEN`` beside the target and synced to disk. A file is then renamed over the
+New content is written to ``.NAME.writing-TOKEN`` next to the target and synced to disk. A file is then renamed over the
 target. A folder is exchanged with it in one system call (Linux); where a file system cannot, there are two renames:
 
 1. target -> ``.NAME.old-TOKEN``
@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import TypeVar
 
 Result = TypeVar("Result")
-TRIES = 100  # of a step that another process undid meanwhile
-READ_SECONDS = 30.0  # that a read is repeated because it was overtaken by writers
-MISSING_TRIES = 3  # of what is not there
-PAUSE = 0.03  # seconds
+TRIES = 100  # of a step that another process undid meanwhile: more than any number of writers should need
+READ_SECONDS = 30.0  # for which a read that writers overtake is repeated; then something is wrong
+MISSING_TRIES = 3  # to read a missing file: a writer may be between its two renames
+PAUSE = 0.03  # seconds between two tries; two renames take less
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM}
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
@@ -41,9 +41,9 @@ _NOT_WRITTEN = {errno.EIO, errno.ENOSPC, errno.EDQUOT}  # other errors of a fold
 
 @contextmanager
 def replacing_folder(folder: str | Path, check: Callable[[Path], None]) -> Iterator[Path]:
-    """A new folder that replaces ``folder`` at the end, synced to disk; on failure ``folder`` is as before.
+    """Yield a new folder that replaces ``folder`` at the end, synced to disk; on failure ``folder`` is unchanged.
 
-    ``check`` raises where the folder must not be replaced. It is called before the writing and again after it.
+    ``check`` raises an error if the folder must not be replaced. It is called before the writing and again after it.
     """
     target = Path(os.path.realpath(folder))
     read_unreplaced(target, lambda: check(target))
@@ -61,7 +61,7 @@ def replacing_folder(folder: str | Path, check: Callable[[Path], None]) -> Itera
 
 @contextmanager
 def replacing_file(path: Path, durable: bool = True) -> Iterator[Path]:
-    """A path to write to; the file written there replaces ``path`` at the end, synced to disk if ``durable``."""
+    """Yield a path to write to; the file written there replaces ``path`` at the end, synced to disk if ``durable``."""
     with _working_folder(path) as work:
         yield work / path.name
         if durable:
@@ -85,7 +85,7 @@ def recover(folder: str | Path) -> None:
 
 
 def read_unreplaced(folder: str | Path, read: Callable[[], Result]) -> Result:
-    """What ``read`` returns or raises, called again where the folder was replaced meanwhile: no two folders mix."""
+    """Return or raise what ``read`` does; call it again if the folder was replaced meanwhile, so that no two mix."""
     deadline = time.monotonic() + READ_SECONDS
     for tried in count():
         before = _identity(folder)
@@ -107,7 +107,7 @@ def read_unreplaced(folder: str | Path, read: Callable[[], Result]) -> Result:
 
 @contextmanager
 def locked(path: Path) -> Iterator[bool]:
-    """Hold a lock file, which is removed at the end; False where another process or thread holds it."""
+    """Hold a lock file, which is removed at the end; yield False if another process or thread holds it."""
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
         try:
@@ -115,7 +115,7 @@ def locked(path: Path) -> Iterator[bool]:
                 free = _lock(descriptor)
             except OSError:  # the file system has no locks
                 free = True
-            if free and not _is_at(descriptor, path):  # whoever held it removed it
+            if free and not _is_at(descriptor, path):  # its last holder removed it
                 continue
             try:
                 yield free
@@ -130,7 +130,7 @@ def locked(path: Path) -> Iterator[bool]:
 
 @contextmanager
 def _working_folder(target: Path) -> Iterator[Path]:
-    """A new locked folder beside the target. Whatever is there at the end is removed, as are leftovers before."""
+    """Yield a new locked folder next to the target; remove leftovers before, and the folder at the end."""
     missing = [folder for folder in target.parents if not folder.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     for folder in missing:
@@ -151,7 +151,7 @@ def _working_folder(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def _new_folder(target: Path) -> Iterator[Path]:
-    """A new folder beside the target, locked where the system can lock folders."""
+    """Yield a new folder next to the target, locked if the system can lock folders."""
     while True:
         work = target.with_name(f".{target.name}.writing-{secrets.token_hex(4)}")
         work.mkdir()
@@ -178,7 +178,7 @@ def _new_folder(target: Path) -> Iterator[Path]:
 
 
 def _swap(work: Path, target: Path, check: Callable[[Path], None]) -> None:
-    """Put a folder in the place of another, which is then at ``work`` or retired."""
+    """Put a folder in the place of the target, which is then at ``work`` or retired."""
     retired, is_retired = _retired(target, work), False
     for _ in range(TRIES):
         read_unreplaced(target, lambda: check(target))
@@ -200,7 +200,7 @@ def _swap(work: Path, target: Path, check: Callable[[Path], None]) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; False where the system or the file system cannot."""
+    """Exchange two folders in one step; return False if the system or the file system cannot."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if sys.platform == "linux" else None
     if renameat2 is None:
         return False
@@ -213,7 +213,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _sweep(target: Path) -> None:
-    """Remove what dead writers of this target left."""
+    """Remove what writers of this target left that no longer live."""
     if sys.platform == "win32" or (not target.exists() and _unfinished(target)):
         return
     for work in _leftovers(target):
@@ -232,7 +232,7 @@ def _sweep(target: Path) -> None:
 
 
 def _leftovers(target: Path) -> list[Path]:
-    """The working folders of this target, there or retired from."""
+    """Return the working folders of this target, also those of which only the retired target is left."""
     pattern = re.compile(re.escape(f".{target.name}.") + r"(?:writing|old)-([0-9a-f]{8})")
     try:
         with os.scandir(target.parent) as entries:
@@ -243,17 +243,17 @@ def _leftovers(target: Path) -> list[Path]:
 
 
 def _unfinished(target: Path) -> list[Path]:
-    """The working folders of writers that retired the target and have not yet replaced it."""
+    """Return the working folders of writers that retired the target and have not yet replaced it."""
     return [work for work in _leftovers(target) if work.is_dir() and _retired(target, work).is_dir()]
 
 
 def _retired(target: Path, work: Path) -> Path:
-    """Where the target is between the two renames."""
+    """Return the path of the target between the two renames."""
     return target.with_name(f".{target.name}.old-{work.name[-8:]}")
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder of ours, or what of it can be removed."""
+    """Remove a folder that this module made, as far as possible."""
     if not os.path.islink(folder):
         with suppress(OSError):
             folder.chmod(0o700)  # a model may have been made read-only
@@ -261,7 +261,7 @@ def _remove(folder: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a file or folder until its descriptor is closed; False where it is locked already."""
+    """Lock a file or folder until its descriptor is closed; return False if it is locked already."""
     if sys.platform == "win32":
         return True
     import fcntl
@@ -281,7 +281,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _identity(folder: str | Path) -> tuple[int, ...] | None:
-    """What differs between two folders of the same name."""
+    """Return numbers that differ between two folders of the same name; None if there is no folder."""
     try:
         about = os.stat(folder)
     except OSError:

@@ -1,4 +1,4 @@
-"""The labels of a saved model: ``labels.jsonl`` for people, read line by line when asked, and arrays beside it."""
+"""The labels of a saved model: ``labels.jsonl`` for people, read line by line on demand, and arrays next to it."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,13 @@ from labelspace.estimator.state_constraints import ArrayConstraint, Sizes, State
 from labelspace.store.state import REMEDY, Arrays
 from labelspace.types import NO_CONCEPT, Concept, Hierarchy, LabelSpace
 
-PARSED_LINES = 4096  # at a time
+PARSED_LINES = 4096  # at a time: more would keep the other fields of more lines in memory
 
 
 def parse_labels(lines: bytes, arrays: Arrays) -> LabelSpace:
-    """The label space of the lines of ``labels.jsonl`` and the arrays that ``label_arrays`` gave.
+    """Return the label space of the lines of ``labels.jsonl`` and the arrays of ``label_arrays``.
 
-    The arrays are checked here, a line when it is read: a million labels load in no time.
+    The arrays are checked here, but a line only when it is read: a million labels load at once.
     """
     sizes = Sizes()
     for key, constraint in _ARRAYS.items():
@@ -70,7 +70,7 @@ def _refused(rule: str) -> ModelError:
 
 
 class JsonColumn(Sequence[Any]):
-    r"""One field of all lines of a JSON-lines file, read and checked when asked for.
+    r"""One field of all lines of a JSON-lines file, read and checked on demand.
 
     >>> JsonColumn(b'{"a": "x"}\n{"a": "y"}\n', np.array([11, 22]), "a", str)[1]
     'y'
@@ -135,7 +135,7 @@ def _concept(row: Any) -> Concept:  # noqa: ANN401 - any JSON
 
 
 def label_arrays(labels: LabelSpace) -> Arrays:
-    """What of the labels is kept as arrays: hierarchy and counts."""
+    """Return the hierarchy and counts of labels as arrays."""
     edges = np.zeros((0, 2), np.int32) if labels.hierarchy is None else labels.hierarchy.edges
     arrays: Arrays = {"hierarchy": edges, "n_documents": np.array([labels.n_documents], np.int64)}
     arrays["has_synonyms"] = np.array([labels.synonyms is not None])
@@ -147,9 +147,9 @@ def label_arrays(labels: LabelSpace) -> Arrays:
 def write_names(path: Path, labels: LabelSpace) -> npt.NDArray[np.int64]:
     """Write ``labels.jsonl``: one ``{"label": name, "alt": [synonyms]}`` a line, in the order of the label ids.
 
-    Labels of a vocabulary have ``id`` (the URI), ``notation``, ``names`` and ``hidden`` too, as far as there are any.
+    Labels of a vocabulary have ``id`` (the URI), ``notation``, ``names`` and ``hidden`` too, if any.
 
-    Returns where each line ends, in bytes. Shape (n_labels,).
+    Return where each line ends, in bytes. Shape (n_labels,).
     """
     synonyms = labels.synonyms or [[]] * len(labels)
     concepts = repeat(NO_CONCEPT) if labels.concepts is None else labels.concepts

@@ -1,8 +1,8 @@
-"""Nested state as plain values, arrays and files, and back again, checked.
+"""Convert nested state to plain values, arrays and files, and back again with checks.
 
-Whatever declares its state (``estimator.Stateful``), or is a dataclass or named tuple, is taken apart by the same code:
-its parameters and plain values go to JSON, its arrays to safetensors under the path of where they stand, parts inside
-it likewise. On the way back, everything is checked against its declaration before anything is used: parameters as when
+The same code packs every object that declares its state (``estimator.Stateful``), dataclass and named tuple: parameters
+and plain values go to JSON, arrays to safetensors under their path in the object, parts inside it likewise. When it is
+read back, everything is checked against its declaration before anything is used: parameters as when
 they are given, the rest by ``state_constraints``. The fields of a dataclass or named tuple are declared by
 ``Annotated[type, constraint]``.
 """
@@ -36,14 +36,14 @@ from labelspace.estimator.state_constraints import (
 
 Arrays = dict[str, npt.NDArray[Any]]
 Writer = Callable[[Path], None]
-"""Writes a file at a path; raises OSError where that fails."""
+"""Writes a file at a path; raises OSError if that fails."""
 _LAYOUTS = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}
 _PARTS_OF_SPARSE = ("data", "indices", "indptr")
 
 
 @dataclass(frozen=True)
 class ModelBundle:
-    """What of a state does not go to JSON: arrays by path, and files by name with who writes them."""
+    """The parts of a state that do not go to JSON: arrays by path, and functions that write files by name."""
 
     arrays: Arrays = field(default_factory=dict)
     files: dict[str, Writer] = field(default_factory=dict)
@@ -51,15 +51,15 @@ class ModelBundle:
 
 @dataclass(frozen=True)
 class LoadedBundle:
-    """The same, read from a folder; nothing in it is trusted."""
+    """A bundle read from a folder; nothing in it is trusted."""
 
     arrays: Arrays
     path_of: Callable[[str], Path]
-    """Where a file of this name is, checked."""
+    """Returns the checked path of a file by name."""
 
 
 def pack(value: Any, bundle: ModelBundle, path: str = "") -> dict[str, Any]:  # noqa: ANN401 - any state
-    """A value as JSON; its arrays and files are put into the bundle."""
+    """Return a value as JSON; put its arrays and files into the bundle."""
     if isinstance(value, Stateful):
         return _pack_stateful(value, bundle, path)
     if _is_record(value):
@@ -90,12 +90,12 @@ def _pack_stateful(value: Stateful, bundle: ModelBundle, path: str) -> dict[str,
 
 
 def unpack(packed: Any, bundle: LoadedBundle, kind: Kind) -> Any:  # noqa: ANN401 - any state
-    """The part that ``pack`` took apart, checked; what the part does not declare is refused."""
+    """Return the checked part that ``pack`` packed; raise ModelError for values that the part does not declare."""
     reader = _Reader(bundle)
     loaded = reader.read(packed, PartConstraint(kind), "", Sizes())
     unknown = [*(bundle.arrays.keys() - reader.read_arrays)]
     if unknown:
-        raise ModelError(f"a saved model must hold the arrays of its method alone, but holds {unknown[0]!r}; {REMEDY}")
+        raise ModelError(f"a saved model must hold only the arrays of its method, but holds {unknown[0]!r}; {REMEDY}")
     return loaded
 
 
@@ -111,7 +111,7 @@ class _Reader:
         self.to_check: list[tuple[str, Callable[[], None]]] = []  # once all sizes of a state are known
 
     def read(self, packed: Any, constraint: StateConstraint, path: str, sizes: Sizes) -> Any:  # noqa: ANN401 - any state
-        """A value of the kind that the constraint is for."""
+        """Return a value of the kind that the constraint is for."""
         try:
             if isinstance(constraint, PartConstraint):
                 return self._read_parts(packed, constraint, path, sizes)
@@ -154,9 +154,8 @@ class _Reader:
         stored = ArrayConstraint((constraint.dtype,), ("stored",))
         data = self._read_array(f"{path}.data", stored, inner)
         indptr = self._read_array(f"{path}.indptr", OffsetsConstraint(major, "stored"), inner)
-        indices = self._read_array(
-            f"{path}.indices", ArrayConstraint((indptr.dtype.name,), ("stored",), at_least=0, below=minor), inner
-        )
+        in_range = ArrayConstraint((indptr.dtype.name,), ("stored",), at_least=0, below=minor)
+        indices = self._read_array(f"{path}.indices", in_range, inner)
         matrix = _LAYOUTS[constraint.layout](tuple(shape), dtype=data.dtype)
         # Set, not passed: the constructor would read every index again.
         matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
@@ -169,7 +168,7 @@ class _Reader:
             return self._read_part(packed, constraint, path, sizes)
         is_dict = constraint.count == NAMED
         must(isinstance(packed, dict), "parts here")
-        empty = packed.get("value") if packed in ({"value": []}, {"value": {}}) else None  # as ``pack`` writes none
+        empty = packed.get("value") if packed in ({"value": []}, {"value": {}}) else None  # ``pack`` writes no parts so
         inner = packed.get("dict" if is_dict else "list", empty)
         must(isinstance(inner, dict if is_dict else list), f"a {'dict' if is_dict else 'list'} here")
         if isinstance(inner, dict):
@@ -179,10 +178,9 @@ class _Reader:
         else:
             names, items = [str(at) for at in range(len(inner))], inner
             must(sizes.bind(constraint.count, len(items)), f"{constraint.count}={sizes.get(constraint.count)} parts")
-        read = [
-            self._read_part(item, constraint, _join(path, name), sizes) for name, item in zip(names, items, strict=True)
-        ]
-        return dict(zip(names, read, strict=True)) if is_dict else read
+        named = zip(names, items, strict=True)
+        read = {name: self._read_part(item, constraint, _join(path, name), sizes) for name, item in named}
+        return read if is_dict else list(read.values())
 
     def _read_part(self, packed: Any, constraint: PartConstraint, path: str, sizes: Sizes) -> Any:  # noqa: ANN401
         cls, inner = constraint.kind, Sizes(sizes, constraint.shared)
@@ -210,7 +208,7 @@ class _Reader:
         constraints = {key: declared.constraint for key, declared in cls.state.items() if declared.constraint}
         defaults = {key: {"value": new.default} for key, new in cls.state.items() if new.default is not NO_DEFAULT}
         state = packed.get("state")
-        state = defaults | state if isinstance(state, dict) else None  # a model saved before may lack what is new
+        state = defaults | state if isinstance(state, dict) else None  # an older model may lack new attributes
         if state is None or state.keys() != constraints.keys():
             raise StateError(f"must have the state {', '.join(constraints)}, but has another")
         outer, self.to_check = self.to_check, []
@@ -239,7 +237,7 @@ def _resolved(kind: Callable[[str], type], name: str) -> type[Stateful]:
 
 
 def _with_params(packed: dict[str, Any], cls: type[Stateful]) -> Stateful:
-    """A part with its parameters, checked as when a user gives them."""
+    """Return a part with its parameters, checked as when a user gives them."""
     if not issubclass(cls, Estimator):
         must("params" not in packed, "no parameters")
         return cls.__new__(cls)
@@ -248,7 +246,7 @@ def _with_params(packed: dict[str, Any], cls: type[Stateful]) -> Stateful:
         raise StateError("must have parameters, but has none")
     try:
         loaded = cls().set_params(**params)
-        Estimator.check_params(loaded)  # not whether packages are installed: that is asked where they are used
+        Estimator.check_params(loaded)  # subclasses check packages too, which is done where they are used
     except ParameterError as error:
         rule = f"the saved {cls.name} must have parameters of this version, but: {error}"
         raise ModelError(f"{rule}; train it again") from error
@@ -267,19 +265,19 @@ def _refused(path: str, error: StateError) -> ModelError:
 
 
 def _fields(cls: type) -> dict[str, StateConstraint]:
-    """The constraints of the fields of a dataclass or named tuple."""
+    """Return the constraints of the fields of a dataclass or named tuple."""
     names = [f.name for f in fields(cls)] if is_dataclass(cls) else list(cls._fields)  # type: ignore[attr-defined]
     hints = get_type_hints(cls, include_extras=True)
     return {name: next(m for m in hints[name].__metadata__ if isinstance(m, StateConstraint)) for name in names}
 
 
 def _has_parts(value: object) -> bool:
-    """Whether a value is more than JSON."""
+    """Return whether a value is more than JSON."""
     return isinstance(value, (Stateful, np.ndarray)) or sp.issparse(value) or _is_record(value)
 
 
 def _is_record(value: object) -> bool:
-    """Whether a value is a dataclass or a named tuple."""
+    """Return whether a value is a dataclass or a named tuple."""
     return (is_dataclass(value) and not isinstance(value, type)) or hasattr(value, "_fields")
 
 
@@ -288,5 +286,5 @@ def _join(path: str, key: str) -> str:
 
 
 def _file_name(path: str, name: str) -> str:
-    """``index_`` and ``faiss`` as ``index.faiss``."""
+    """Return ``index.faiss`` for ``index_`` and ``faiss``."""
     return ".".join([*(part.rstrip("_") for part in path.split("/") if part), name])
