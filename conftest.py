@@ -16,9 +16,7 @@ NEED = {
     ],
     "optuna": ["experiment/tuning/tune", "experiment/tuning/study"],
     "rdflib": ["data/vocabularies/rdf"],
-    "sklearn": [
-        f"sklearn/{name}" for name in ("__init__", "classifier", "label_scores", "parameters", "scorers", "targets")
-    ],
+    "sklearn": [f"sklearn/{name}" for name in ("__init__", "classifier", "parameters", "scorers", "targets")],
     "transformers": [f"models/text2text/{name}" for name in ("model", "pretrained", "subwords")],
 }
 

@@ -11,7 +11,7 @@ from labelspace import Tagger, create
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics import micro_f1
 from labelspace.models.base import Model
-from labelspace.sklearn import TaggerClassifier, label_scores
+from labelspace.sklearn import TaggerClassifier
 from labelspace.sklearn.classifier import RANKED
 
 TRAIN, TEST = slice(0, 240), slice(240, 300)
@@ -149,7 +149,7 @@ def test_labels_beyond_those_that_are_ranked_have_no_score():
 
 
 def test_a_dense_answer_of_very_many_labels_is_refused(documents, monkeypatch):
-    monkeypatch.setattr(label_scores, "MAX_DENSE", 12 * 100)
+    monkeypatch.setattr("labelspace.sklearn.classifier.MAX_DENSE", 12 * 100)
     classifier = TaggerClassifier("one_vs_rest", k=1).fit(documents.X, documents.Y.toarray())
     assert classifier.predict(documents.X[:100]).shape == (100, 12)
     for ask in (classifier.predict, classifier.decision_function):

@@ -21,7 +21,7 @@ import numpy as np
 
 from labelspace import store
 from labelspace.estimator import Stateful
-from labelspace.features.views import GIVEN, View, Views, ViewTransformer
+from labelspace.features.views import GIVEN, Views, ViewTransformer
 from labelspace.models.base import Model
 from labelspace.models.blend.members import Member, base_views, member_params, member_view, view_for
 from labelspace.models.blend.training import predict_member
@@ -31,6 +31,7 @@ from labelspace.types import Dataset, LabelSpace
 
 WARM_UP = 50  # documents of the first, untimed trainings, which compile kernels or load compiled ones
 PROBE_SIZES = (250, 1000)  # documents: larger samples predict better and use up more of the budget
+# Measured powers by which the CPU seconds of training grow with the number of documents.
 GROWTH = {
     "neighbors": 0.35,
     "lexical": 0.8,
@@ -42,7 +43,6 @@ GROWTH = {
     "fastxml": 1.1,
     "poincare": 1.0,
 }
-"""Measured powers by which the CPU seconds of training grow with the number of documents."""
 # Bounds of the powers that are measured here: two small samples are noisy, and an extrapolation multiplies the noise.
 PREDICT_GROWTH = (0.0, 0.5)
 SIZE_GROWTH = (0.0, 0.8)
@@ -120,12 +120,9 @@ class CostModel:
             grown("latency_ms", LATENCY_GROWTH),
         )
 
-    def _view(self, name: str) -> View:
-        return member_view(name, self.n)
-
     def _probe_view(self, name: str, size: int) -> Cost:
         texts = self._sample(size).texts or []
-        features = ViewTransformer([self._view(name)])
+        features = ViewTransformer([member_view(name, self.n)])
         seconds, _ = self._timed(lambda: features.fit_transform(texts))
         many, _ = self._timed(lambda: features.transform(texts[:PREDICTED]))
         alone = [self._timed(partial(features.transform, [text]))[0] for text in texts[:TIMED_ALONE]]
@@ -139,7 +136,8 @@ class CostModel:
         names = base_views([member])
         for name in names:
             if (name, size) not in self._views:
-                self._views[name, size] = ViewTransformer([self._view(name)]).fit_transform(sample.texts or [])
+                features = ViewTransformer([member_view(name, self.n)])
+                self._views[name, size] = features.fit_transform(sample.texts or [])
         made = {name: self._views[name, size] for name in names}
         widths = {name: views.widths[name] for name, views in made.items()}
         return Views({name: views[name] for name, views in made.items()}, widths, checked=True)

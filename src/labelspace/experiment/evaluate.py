@@ -36,18 +36,20 @@ class Evaluation:
 
 
 class EvaluationOptions(SelectOptions, total=False):
-    """Options of ``evaluate``: the labels that are allowed, and the protocol."""
+    """Options of ``evaluate``: the labels that are allowed, and the protocol.
+
+    propensity_from: Labels to estimate propensities from: train, or test.
+    propensity_preset: Constants of the propensities: default, wikipedia or amazon.
+    consistent: Measure answers closed upwards.
+    unlabelled: Documents without labels: skip or count, see ``metrics.evaluate``.
+    thresholds: False leaves out F1 and precision at thresholds, which take one more prediction.
+    """
 
     propensity_from: metrics.PropensityFrom
-    """Labels to estimate propensities from: train, or test."""
     propensity_preset: str
-    """Constants of the propensities: default, wikipedia or amazon."""
     consistent: bool
-    """Measure answers closed upwards."""
     unlabelled: metrics.Unlabelled
-    """Documents without labels: skip or count, see ``metrics.evaluate``."""
     thresholds: bool
-    """False leaves out F1 and precision at thresholds, which take one more prediction."""
 
 
 def evaluate(
@@ -89,7 +91,8 @@ def evaluate_documents(
     inputs, known, selection = tagger.inputs_of(documents), tagger.labels_, tagger.selection(options)
     documents = without_filtered(only_allowed(documents, selection))
     Y = documents.Y
-    predict_some = partial(tagger.predict_topk, **_tagging(options))
+    tag_options = {name: value for name, value in options.items() if name in TagOptions.__annotations__}
+    predict_some = partial(tagger.predict_topk, **cast(TagOptions, tag_options))
     predict = partial(predict_unfiltered, predict_some, inputs, documents.filtered)
     warm_up(lambda some: predict_some(some, max(ks)), inputs)
     with timed() as taken:
@@ -140,11 +143,6 @@ def predict_unfiltered(predict: Callable[[Any, int], TopK], inputs: Any, filtere
     if filtered is None:
         return predict(inputs, k)
     return metrics.predictions_without(predict(inputs, k + metrics.most_filtered(filtered)), filtered, k)
-
-
-def _tagging(options: EvaluationOptions) -> TagOptions:
-    """Keep the options of tagging among these."""
-    return cast(TagOptions, {name: value for name, value in options.items() if name in TagOptions.__annotations__})
 
 
 def check_ks(ks: Sequence[int], n_labels: int) -> None:

@@ -10,7 +10,7 @@ from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.explain.words import ColumnSpans, TextWords
 from labelspace.features.base import Features
 from labelspace.features.views import ViewTransformer, joined_parts
-from labelspace.models.evidence import Evidence, Voter
+from labelspace.models.evidence import Evidence, Step, Voter
 from labelspace.training.losses import sigmoid
 from labelspace.types import LabelSpace
 
@@ -54,19 +54,15 @@ class Explainer:
             features=features,
             phrases=self._phrases(evidence),
             neighbors=[self._neighbor(voter) for voter in _first(evidence.voters)],
-            path=[
-                PathNode(
-                    [self.labels.names[i] for i in step.labels],
-                    step.n_labels,
-                    float(np.exp(step.log_probability)),
-                    step.share,
-                )
-                for step in evidence.path
-            ],
+            path=list(map(self._node, evidence.path)),
             members=list(evidence.members),
             remainder=evidence.difference - explained,
             n_words=len(self.words.starts),
         )
+
+    def _node(self, step: Step) -> PathNode:
+        names = [self.labels.names[label] for label in step.labels]
+        return PathNode(names, step.n_labels, float(np.exp(step.log_probability)), step.share)
 
     def _synonym(self, label: int) -> str | None:
         """Return the first synonym that is not a part of the name; None if there is none."""

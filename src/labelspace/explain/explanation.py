@@ -109,10 +109,8 @@ class Explanation:
         """Return the words to show, in the order of the text: the largest shares, at most an eighth of all words."""
         n = max(1, int(MARKED_SHARE * self.n_words))
         largest = sorted(self.words, key=lambda word: -abs(word.share))[:n]
-        return sorted(
-            (word for word in largest if abs(word.share) >= MIN_MARKED * abs(largest[0].share)),
-            key=lambda word: word.start,
-        )
+        shown = [word for word in largest if abs(word.share) >= MIN_MARKED * abs(largest[0].share)]
+        return sorted(shown, key=lambda word: word.start)
 
     def for_and_against(self, n: int = 5) -> tuple[list[WordShare], list[WordShare]]:
         """Return the n words that speak most for the label, and the n most against it; equal words are merged."""

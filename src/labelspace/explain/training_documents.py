@@ -60,10 +60,9 @@ class TrainingDocuments(Stateful):
     def __getitem__(self, at: int) -> tuple[str, str | None]:
         """Return the id of a document, and its text if kept."""
         if not 0 <= at < len(self):
-            raise ModelError(
-                f"a saved model must have an id for each training document, but has {len(self)} and needs that of "
-                f"{at}; copy the whole folder again, or train it again"
-            )
+            rule = "a saved model must have an id for each training document"
+            had = f"has {len(self)} and needs that of {at}"
+            raise ModelError(f"{rule}, but {had}; copy the whole folder again, or train it again")
         named = _entry(self.id_bytes_, self.id_starts_, at)
         return str(self.rows_[at] + 1) if named is None else named, _entry(self.text_bytes_, self.text_starts_, at)
 

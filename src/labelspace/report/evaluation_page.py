@@ -6,11 +6,11 @@ from typing import Any
 
 from labelspace.report.curves import precision_coverage_svg, reliability_svg
 from labelspace.report.page import html_page, html_table
-from labelspace.report.tables import cost_line, evaluated_on, figure_groups, group_cells, threshold_rows, with_interval
+from labelspace.report.tables import cost_line, evaluated_on, figure_groups, group_cells, metric_rows, threshold_rows
 
 
 def evaluation_page(figures: Mapping[str, Any], model: str, method: str, data: str) -> str:
-    """The page of the figures of ``experiment.evaluate``; the names are those of the model, its method and the data.
+    """Return the page of the figures of ``experiment.evaluate``, with the names of the model, its method and the data.
 
     >>> figures = {"P@1": 50.0, "n": 2, "n_without_labels": 0, "n_labels": 3, "by_frequency": {"head": {"recall": 9.0}}}
     >>> figures |= {"predict_seconds": 0, "latency_ms_p50": 0, "latency_ms_p99": 0, "model_mb": 1}
@@ -19,14 +19,14 @@ def evaluation_page(figures: Mapping[str, Any], model: str, method: str, data: s
     """
     facts = [f"Method {method}. {evaluated_on(figures)}.", *_warnings(figures), f"P{cost_line(figures)[1:]}."]
     parts = [f"<h1>{escape(f'{model} on {data}')}</h1>", *map(_paragraph, facts)]
-    parts += ["<h2>Metrics, in percent</h2>", _metrics_table(figures)]
+    ranks, rows = metric_rows(figures)
+    parts += ["<h2>Metrics, in percent</h2>", html_table(["", *ranks], rows)]
     if "ci" in figures:
-        parts.append(
-            _paragraph(
-                "In parentheses: 95 % confidence intervals, which say how far a figure would move with other test "
-                "documents of the same kind (bootstrap over the documents; the model stays as it is)."
-            )
+        said = (
+            "In parentheses: 95 % confidence intervals, which say how far a figure would move with other test "
+            "documents of the same kind (bootstrap over the documents; the model stays as it is)."
         )
+        parts.append(_paragraph(said))
     if "precision_coverage" in figures:
         parts.append(_how_sure(figures, method))
     for title, groups, columns in figure_groups(figures):
@@ -36,23 +36,14 @@ def evaluation_page(figures: Mapping[str, Any], model: str, method: str, data: s
 
 
 def _warnings(figures: Mapping[str, Any]) -> list[str]:
-    """What keeps the figures from meaning what they seem to."""
+    """Say what limits the meaning of the figures."""
     seen, unknown = figures.get("seen_in_training"), figures.get("n_unknown_labels")
     said = [f"{seen:.1f} % of these documents were in the training data."] if seen else []
     return said + ([f"{unknown:,} of their labels are unknown to the model, and count as missed."] if unknown else [])
 
 
-def _metrics_table(figures: Mapping[str, Any]) -> str:
-    measured = [key.split("@") for key in figures if "@" in key]
-    ks = sorted({k for _, k in measured}, key=int)
-    names = dict.fromkeys(name for name, _ in measured)
-    return html_table(
-        ["", *(f"@{k}" for k in ks)], [[name, *(with_interval(figures, f"{name}@{k}") for k in ks)] for name in names]
-    )
-
-
 def _how_sure(figures: Mapping[str, Any], method: str) -> str:
-    """The two diagrams side by side, each with what it says, and the figures at thresholds."""
+    """Return the two diagrams side by side, each with its meaning, and the figures at thresholds."""
     said, charts = "", _precision_coverage(figures)
     if "reliability" in figures:
         charts = _reliability(figures) + charts
@@ -83,12 +74,10 @@ def _reliability(figures: Mapping[str, Any]) -> str:
 
 def _precision_coverage(figures: Mapping[str, Any]) -> str:
     marked = {percent: figures[f"coverage_at_precision_{percent}"] for percent in (90, 95)}
-    each = [
-        f"with {percent} % precision, {coverage:.1f} % of the right labels"
-        if coverage
-        else f"{percent} % precision is not reached"
-        for percent, coverage in marked.items()
-    ]
+    each = []
+    for percent, coverage in marked.items():
+        kept = f"with {percent} % precision, {coverage:.1f} % of the right labels"
+        each.append(kept if coverage else f"{percent} % precision is not reached")
     said = (
         "Keep only labels above a threshold on the score: the higher it is, the fewer are kept (to the left) and the "
         f"more of them are right. Kept at most: {'; '.join(each)}."

@@ -15,7 +15,7 @@ def asset(name: str) -> str:
 
 
 def html_page(title: str, parts: Sequence[str], style: str = "", script: str = "") -> str:
-    """A page with a title and these parts, which are HTML; ``style`` is added to that of all pages.
+    """Return a page with a title and these parts, which are HTML; ``style`` is added to that of all pages.
 
     On a page with a ``script`` no other one runs, whatever the parts hold, and nothing is loaded.
     """
@@ -33,12 +33,15 @@ def _policy(script: str) -> str:
     return f'<meta http-equiv="Content-Security-Policy" content="{allowed}">'
 
 
-def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of texts; it scrolls where the page is narrow.
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]], titles: Sequence[str] | None = None) -> str:
+    """Return a table of texts, which scrolls on a narrow page; ``titles`` are shown under the pointer, one a row.
 
     >>> html_table(["", "P@1"], [["a & b", "50.00"]])
     "<div class='wide'><table><tr><th></th><th>P@1</th></tr><tr><td>a &amp; b</td><td>50.00</td></tr></table></div>"
     """
     head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    body = ""
+    for at, row in enumerate(rows):
+        title = "" if titles is None else f" title='{escape(titles[at])}'"
+        body += f"<tr{title}>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
     return f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>"

@@ -58,12 +58,8 @@ def parameters_markdown(estimator: type[Model]) -> str:
 
 def with_parameter_tables(page: str) -> str:
     """Return a page of docs with a table of parameters between ``<!-- parameters: NAME -->`` and ``<!-- end -->``."""
-    return re.sub(
-        r"(<!-- parameters: (\w+) -->\n).*?(<!-- end -->)",
-        lambda found: f"{found[1]}{parameters_markdown(method(found[2]))}\n{found[3]}",
-        page,
-        flags=re.DOTALL,
-    )
+    between = re.compile(r"(<!-- parameters: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+    return between.sub(lambda found: f"{found[1]}{parameters_markdown(method(found[2]))}\n{found[3]}", page)
 
 
 def described(parameter: Param) -> str:

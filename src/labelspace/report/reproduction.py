@@ -11,14 +11,14 @@ from rich.table import Table
 
 from labelspace.experiment.reproduce import NOT_HERE
 from labelspace.experiment.reproduce.published import PublishedTable, published_tables
-from labelspace.report.page import html_page
+from labelspace.report.page import html_page, html_table
 from labelspace.report.tables import add_row, plain, plain_table, titled
 
-DOUBTFUL = "*"  # beside a printed value with a known slip
+DOUBTFUL = "*"  # next to a printed value with a known slip
 
 
 def tables_list(tables: Mapping[str, PublishedTable]) -> Table:
-    """Name, source, content and data sets of every published table, and how many of its rows are here."""
+    """Return a table with name, source, content and data sets of the published tables, and the rows that are here."""
     table = plain_table("table", "source", "what it shows", "rows here", "data sets", left=5)
     for name, published in tables.items():
         here = sum(row.method is not None for row in published.rows)
@@ -28,7 +28,7 @@ def tables_list(tables: Mapping[str, PublishedTable]) -> Table:
 
 
 def tables_markdown(tables: Mapping[str, PublishedTable]) -> str:
-    """The list of the docs: as ``tables_list``, with the columns and the methods that make the rows."""
+    """Return the list of the docs: as ``tables_list``, with the columns and the methods that make the rows."""
     lines = ["| table | source | what it shows | columns | rows here | data sets |", "|---|---|---|---|---|---|"]
     for name, table in tables.items():
         made_by = [f"`{row.method}`" + (f" (`{row.preset}`)" if row.preset else "") for row in table.rows if row.method]
@@ -40,18 +40,14 @@ def tables_markdown(tables: Mapping[str, PublishedTable]) -> str:
 
 
 def with_published_tables(page: str) -> str:
-    """A page of the docs with the list between ``<!-- published tables -->`` and ``<!-- end -->``."""
+    """Return a page of the docs with the list between ``<!-- published tables -->`` and ``<!-- end -->``."""
     listed = tables_markdown(published_tables())
-    return re.sub(
-        r"(<!-- published tables -->\n).*?(<!-- end -->)",
-        lambda found: f"{found[1]}{listed}\n{found[2]}",
-        page,
-        flags=re.DOTALL,
-    )
+    between = re.compile(r"(<!-- published tables -->\n).*?(<!-- end -->)", re.DOTALL)
+    return between.sub(lambda found: f"{found[1]}{listed}\n{found[2]}", page)
 
 
 def reproduction_table(results: Mapping[str, Any]) -> Group:
-    """A line per row of the paper: ours, the printed value and the difference."""
+    """Return a table with a line per row of the paper: ours, the printed value and the difference."""
     table = plain_table(*_headings(results))
     for row in results["rows"]:
         add_row(table, row["row"], *_cells(results, row))
@@ -59,31 +55,27 @@ def reproduction_table(results: Mapping[str, Any]) -> Group:
 
 
 def reproduction_page(results: Mapping[str, Any]) -> str:
-    """The page of the results of ``experiment.Reproduction``."""
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in _headings(results))
-    body = ""
-    for row in results["rows"]:
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in (row["row"], *_cells(results, row)))
-        body += f"<tr title='{escape(row['source'])}'>{cells}</tr>"
-    settings = "".join(
-        f"<tr><td>{escape(row['row'])}</td><td>{escape(row['method'])}</td><td>{escape(row['preset'] or '')}</td>"
-        f"<td>{escape(json.dumps(row['params']))}</td><td>{row['n_runs']}</td></tr>"
-        for row in results["rows"]
+    """Return the page of the results of ``experiment.Reproduction``."""
+    rows = results["rows"]
+    values = [[row["row"], *_cells(results, row)] for row in rows]
+    settings = [
+        [row["row"], row["method"], row["preset"] or "", json.dumps(row["params"]), str(row["n_runs"])]
+        for row in rows
         if "method" in row
-    )
-    names = "".join(f"<th>{name}</th>" for name in ("row", "method", "preset", "parameters", "runs"))
+    ]
     parts = [
         f"<h1>{escape(_title(results))}</h1><p>{escape(results['title'])}: {escape(results['shows'])}</p>",
         f"<p>{escape(_sizes(results))}</p>",
-        f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>",
+        html_table(_headings(results), values, [row["source"] for row in rows]),
         *(f"<p>{escape(note)}</p>" for note in notes(results)),
-        f"<h2>What was run</h2><div class='wide'><table><tr>{names}</tr>{settings}</table></div>",
+        "<h2>What was run</h2>",
+        html_table(["row", "method", "preset", "parameters", "runs"], settings),
     ]
     return html_page(f"labelspace: {_title(results)}", parts)
 
 
 def notes(results: Mapping[str, Any]) -> list[str]:
-    """What has to be known of the values: what is compared, slips, sizes, and what was not run."""
+    """Say what limits the values: what is compared, slips, sizes, and what was not run."""
     return [*_on_values(results), *_on_rows(results)]
 
 
@@ -118,7 +110,7 @@ def _on_rows(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def different_sizes(results: Mapping[str, Any]) -> str:
-    """In what the data differ from the published data set, by their sizes; empty where they do not.
+    """Say by which sizes the data differ from the published data set; empty if by none.
 
     >>> different_sizes({"n_train": 10, "n_test": 5, "n_labels": 2, "published_sizes": {"n_train": 20, "n_test": None}})
     '10 training documents, not 20'
@@ -148,7 +140,7 @@ def _sizes(results: Mapping[str, Any]) -> str:
 
 
 def _shown(results: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-    """The columns, and whether there is anything printed to set beside them."""
+    """Yield the columns, each with whether the paper prints a value in it."""
     for column in results["columns"]:
         yield column["key"], any(row["figures"][column["key"]].get("printed") for row in results["rows"])
 
@@ -166,17 +158,12 @@ def _cells(results: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
         figure = row["figures"][key]
         cells.append(_ours(row, figure))
         if is_printed:
-            doubt = DOUBTFUL if "slip" in figure else ""
+            printed = figure["printed"] or "-"
+            if figure["printed"] and results["unit"] != "percent":
+                printed = f"{figure['value']:.2f}"
             difference = "" if figure["difference"] is None else f"{figure['difference']:+.2f}"
-            cells += [_published(results, figure) + doubt, difference]
+            cells += [printed + DOUBTFUL * ("slip" in figure), difference]
     return cells
-
-
-def _published(results: Mapping[str, Any], figure: Mapping[str, Any]) -> str:
-    """The value as printed, but in percent."""
-    if not figure["printed"]:
-        return "-"
-    return figure["printed"] if results["unit"] == "percent" else f"{figure['value']:.2f}"
 
 
 def _ours(row: Mapping[str, Any], figure: Mapping[str, Any]) -> str:

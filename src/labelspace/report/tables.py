@@ -1,6 +1,6 @@
 """Results as tables for the terminal; the command line prints them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -55,20 +55,24 @@ def methods_report(methods: Mapping[str, Any], recommended: Sequence[str], basel
 def curve_table(curve: Sequence[Mapping[str, float]]) -> Group:
     """Return a table with a line per epoch and a column per metric."""
     names = list(dict.fromkeys(name for row in curve for name in row))
-    table = plain_table(*names)
-    for row in curve:
-        add_row(table, *(f"{row[name]:g}" if name in row else "" for name in names))
-    return titled("after each epoch", table)
+    rows = ([f"{row[name]:g}" if name in row else "" for name in names] for row in curve)
+    return filled_table("after each epoch", names, rows)
 
 
-def figures_table(figures: Mapping[str, Any]) -> Group:
-    """Return a table with a line per metric and a column per k, with intervals if they were computed."""
-    cells = {tuple(key.split("@")): value for key, value in figures.items() if "@" in key}
-    ks = sorted({k for _, k in cells}, key=int)
-    table = plain_table("%", *(f"@{k}" for k in ks))
-    for metric in dict.fromkeys(name for name, _ in cells):
-        add_row(table, metric, *(with_interval(figures, f"{metric}@{k}") for k in ks))
-    return titled(evaluated_on(figures), table)
+def filled_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Group:
+    """Return a table with these headings and rows below a title."""
+    table = plain_table(*headings)
+    for row in rows:
+        add_row(table, *row)
+    return titled(title, table)
+
+
+def metric_rows(figures: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return the headings of the cutoff ranks, and a row per metric, with intervals if they were computed."""
+    measured = [key.split("@") for key in figures if "@" in key]
+    ks = sorted({k for _, k in measured}, key=int)
+    names = dict.fromkeys(name for name, _ in measured)
+    return [f"@{k}" for k in ks], [[name, *(with_interval(figures, f"{name}@{k}") for k in ks)] for name in names]
 
 
 def with_interval(figures: Mapping[str, Any], key: str) -> str:
@@ -92,6 +96,7 @@ def evaluated_on(figures: Mapping[str, Any]) -> str:
     return f"{figures['n']:,} documents{left_out}, {figures['n_labels']:,} labels{intervals}"
 
 
+# Figures at a threshold on the score that are shown: heading, and key of the threshold.
 THRESHOLD_ROWS = {
     "micro_f1": ("micro F1, at its best threshold", "micro_f1_threshold"),
     "macro_f1": ("macro F1, at its best threshold", "macro_f1_threshold"),
@@ -100,13 +105,6 @@ THRESHOLD_ROWS = {
     "coverage_at_precision_90": ("coverage at 90 % precision", "threshold_at_precision_90"),
     "coverage_at_precision_95": ("coverage at 95 % precision", "threshold_at_precision_95"),
 }
-"""Figures at a threshold on the score that are shown: heading, and key of the threshold."""
-
-
-def thresholds_title(figures: Mapping[str, Any]) -> str:
-    """Say how the thresholds are chosen."""
-    by_probabilities = ", or by the probabilities only" if "expected_threshold" in figures else ""
-    return f"labels whose score reaches a threshold, which is chosen on these same documents{by_probabilities}"
 
 
 def threshold_rows(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -122,6 +120,7 @@ def threshold_rows(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
+# The columns of ``metrics.by_group`` that are shown, with their headings.
 GROUP_COLUMNS = {
     "accuracy": "accuracy",
     "accuracy_with_na": "with NA",
@@ -132,7 +131,7 @@ GROUP_COLUMNS = {
     "n_occurrences": "occurrences",
     "n_na": "NA",
 }
-"""The columns of ``metrics.by_group`` that are shown, with their headings."""
+# More columns of ``metrics.by_group``, shown in a second table with their headings.
 NA_COLUMNS = {
     "micro_f1_with_na": "micro F1",
     "macro_f1_with_na": "macro F1",
@@ -140,45 +139,38 @@ NA_COLUMNS = {
     "tail_micro_f1_with_na": "tail micro F1",
     "tail_macro_f1_with_na": "tail macro F1",
 }
-"""More columns of ``metrics.by_group``, shown in a second table with their headings."""
-
-
-def groups_table(title: str, groups: Mapping[str, Mapping[str, Any]], columns: Mapping[str, str]) -> Group:
-    """Return a table with metrics of groups of labels, in columns with these headings."""
-    table = plain_table("", *columns.values())
-    for group, values in groups.items():
-        add_row(table, group, *group_cells(values, columns))
-    return titled(title, table)
 
 
 def figures_report(figures: Mapping[str, Any]) -> Group:
     """Return all tables of an evaluation, with prediction time and model size."""
-    parts, at_thresholds = [figures_table(figures)], threshold_rows(figures)
-    if at_thresholds:
-        table = plain_table("", "%", "threshold")
-        for row in at_thresholds:
-            add_row(table, *row)
-        parts.append(titled(thresholds_title(figures), table))
-    parts += [groups_table(title, groups, columns) for title, groups, columns in figure_groups(figures)]
+    ranks, rows = metric_rows(figures)
+    parts = [filled_table(evaluated_on(figures), ["%", *ranks], rows)]
+    if at_thresholds := threshold_rows(figures):
+        by_probabilities = ", or by the probabilities only" if "expected_threshold" in figures else ""
+        title = f"labels whose score reaches a threshold, which is chosen on these same documents{by_probabilities}"
+        parts.append(filled_table(title, ["", "%", "threshold"], at_thresholds))
+    for title, groups, columns in figure_groups(figures):
+        cells = ([group, *group_cells(values, columns)] for group, values in groups.items())
+        parts.append(filled_table(title, ["", *columns.values()], cells))
     return Group(*parts, Text(cost_line(figures)))
 
 
-def figure_groups(figures: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Mapping[str, Any]], Mapping[str, str]]]:
+FigureGroup = tuple[str, Mapping[str, Mapping[str, Any]], Mapping[str, str]]
+
+
+def figure_groups(figures: Mapping[str, Any]) -> list[FigureGroup]:
     """Return the figures by groups of labels: title, groups, and the columns to show with their headings."""
     columns = next(iter(figures["by_frequency"].values()))
     headings = {column: column.removeprefix("n_").replace("_", " ").replace("f1", "F1") for column in columns}
     title = "by label frequency: head (over 100 training documents), torso (26 to 100), tail (at most 25)"
-    parts: list[tuple[str, Mapping[str, Mapping[str, Any]], Mapping[str, str]]]
-    parts = [(title, figures["by_frequency"], headings)]
+    parts: list[FigureGroup] = [(title, figures["by_frequency"], headings)]
     if "by_column" in figures:
         title = "by column of the table: its best-ranked label (NA: rows without a value)"
         parts.append((title, figures["by_column"], GROUP_COLUMNS))
         parts.append(("by column, over all rows: F1 with NA as a class", figures["by_column"], NA_COLUMNS))
     elif "by_level" in figures:
-        title = (
-            "by level of the hierarchy: its best-ranked label (NA: documents without one); "
-            f"accuracy at the deepest level: {figures['deepest_accuracy']:.2f} %"
-        )
+        deepest = f"accuracy at the deepest level: {figures['deepest_accuracy']:.2f} %"
+        title = f"by level of the hierarchy: its best-ranked label (NA: documents without one); {deepest}"
         parts.append((title, figures["by_level"], GROUP_COLUMNS))
     return parts
 
@@ -236,11 +228,10 @@ def _first_synonym(space: LabelSpace, label: int) -> str:
 
 def stats_table(name: str, stats: Mapping[str, Any]) -> Group:
     """Return a table with the statistics of a data set."""
-    parts = list(stats["parts"])
-    table = plain_table("", *parts)
-    for key in dict.fromkeys(key for part in stats["parts"].values() for key in part):
-        add_row(table, key.replace(" a ", " per "), *(cell(stats["parts"][part].get(key, "")) for part in parts))
-    return titled(name, table)
+    parts = stats["parts"]
+    keys = dict.fromkeys(key for part in parts.values() for key in part)
+    rows = ([key.replace(" a ", " per "), *(cell(part.get(key, "")) for part in parts.values())] for key in keys)
+    return filled_table(name, ["", *parts], rows)
 
 
 def dataset_stats(documents: Dataset) -> dict[str, Any]:
@@ -260,7 +251,7 @@ def dataset_stats(documents: Dataset) -> dict[str, Any]:
         "labels with 25 or fewer": int((used <= 25).sum()),
     }
     if documents.X is not None:
-        stats |= {"features": documents.X.shape[1]}
+        stats["features"] = documents.X.shape[1]
         stats |= {"features a document": round(documents.X.nnz / max(len(documents), 1), 2)}
     if documents.texts is not None:
         lengths = [text.count(" ") + 1 for text in documents.texts]

@@ -29,22 +29,25 @@ def is_threshold(value: object) -> bool:
     return value is not True and isinstance(value, Real)
 
 
+def is_auto_or_bool(value: object) -> bool:
+    """Return whether a value is True, False or "auto"."""
+    return isinstance(value, bool) or (isinstance(value, str) and value == "auto")
+
+
+def is_n_jobs(value: object) -> bool:
+    """Return whether a value is a number of jobs, which may be negative."""
+    return isinstance(value, Integral) and value is not True and value != 0
+
+
+FEATURES_RULE = Constraint("the name of features, or features", lambda value: isinstance(value, (str, Features)))
 CONSTRAINTS = {
     "method": Constraint("the name of a method, or a model", lambda value: isinstance(value, (str, Model))),
     "k": optional(integer(1)),
     "threshold": Constraint("'auto', 'f1' or a number", is_threshold),
     "validation_fraction": real(above=0, below=1),
-    "features": optional(
-        Constraint("the name of features, or features", lambda value: isinstance(value, (str, Features)))
-    ),
-    "sparse_output": Constraint(
-        "True, False or 'auto'", lambda value: isinstance(value, bool) or (isinstance(value, str) and value == "auto")
-    ),
-    "n_jobs": optional(
-        Constraint(
-            "an integer other than 0", lambda value: isinstance(value, Integral) and value is not True and value != 0
-        )
-    ),
+    "features": optional(FEATURES_RULE),
+    "sparse_output": Constraint("True, False or 'auto'", is_auto_or_bool),
+    "n_jobs": optional(Constraint("an integer other than 0", is_n_jobs)),
 }
 
 
@@ -59,10 +62,8 @@ def check_for_classes(classifier: Any) -> None:  # noqa: ANN401 - a TaggerClassi
     for name, default in (("k", None), ("threshold", "auto"), ("sparse_output", "auto")):
         value = getattr(classifier, name)
         if value != default and value is not False:
-            raise ParameterError(
-                f"{name} has an effect only with a multilabel y, but y has one class per document and {name} is "
-                f"{value!r}; leave it out"
-            )
+            rule = f"{name} has an effect only with a multilabel y, but y has one class per document"
+            raise ParameterError(f"{rule} and {name} is {value!r}; leave it out")
 
 
 def seed_of(random_state: Any) -> int | None:  # noqa: ANN401 - as scikit-learn takes it
@@ -126,19 +127,14 @@ class NestedParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if isinstance(given, str):
             return PARTS[part][1](given).set_params(**settings)
         if not isinstance(given, Estimator):
-            raise ParameterError(
-                f"{part}__{name} needs {part} that are named, but {part} is {given!r}; "
-                f"set {part} to one of {', '.join(PARTS[part][0])}"
-            )
+            rule = f"{part}__{name} needs {part} that are named, but {part} is {given!r}"
+            raise ParameterError(f"{rule}; set {part} to one of {', '.join(PARTS[part][0])}")
         return given.set_params(**settings)
 
     def _unknown(self, key: str) -> str:
         hints = [f"did you mean {name!r}? " for name in self.get_params() if name.endswith(f"__{key}")]
-        known = ", ".join(self._get_param_names())
-        return (
-            f"{type(self).__name__} has no parameter {key!r}; {''.join(hints[:1])}its parameters are: {known}, "
-            "and those of the method as method__..."
-        )
+        known = f"its parameters are: {', '.join(self._get_param_names())}, and those of the method as method__..."
+        return f"{type(self).__name__} has no parameter {key!r}; {''.join(hints[:1])}{known}"
 
 
 class _ThreadLimit:
@@ -166,14 +162,10 @@ class _ThreadLimit:
         finally:
             with self._lock:
                 self._users -= 1
-                if self._users == 0:
-                    self._restore()
-
-    def _restore(self) -> None:
-        if self._before is None:
-            os.environ.pop(THREADS_VARIABLE, None)
-        else:
-            os.environ[THREADS_VARIABLE] = self._before
+                if self._users == 0 and self._before is not None:
+                    os.environ[THREADS_VARIABLE] = self._before
+                elif self._users == 0:
+                    os.environ.pop(THREADS_VARIABLE, None)
 
 
 _LIMIT = _ThreadLimit()

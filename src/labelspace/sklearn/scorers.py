@@ -18,9 +18,8 @@ import scipy.sparse as sp
 from labelspace import metrics
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics.hits import checked_k
-from labelspace.sklearn.label_scores import stored_topk
 from labelspace.sklearn.targets import Targets, TrueLabels
-from labelspace.types import Doubles, Longs, TopK
+from labelspace.types import Csr, Doubles, Longs, TopK
 from labelspace.types.propensity import DEFAULT_A, DEFAULT_B
 
 RESPONSES = ("predict_proba", "decision_function")
@@ -54,10 +53,8 @@ class Propensities:
             known = dict(zip(self.classes.tolist(), self.counts.tolist(), strict=True))
             counts = np.array([known.get(column, 0) for column in columns.tolist()], np.int64)
         if columns.dtype.kind not in "iu" if self.classes is None else not counts.any():
-            raise DataError(
-                "y_train must name the labels as y does, but one lacks columns or labels of the other; "
-                "give the y that the estimator is fitted on"
-            )
+            rule = "y_train must name the labels as y does, but one lacks columns or labels of the other"
+            raise DataError(f"{rule}; give the y that the estimator is fitted on")
         return metrics.inverse_propensity(counts, self.n_documents, self.A, self.B, len(columns))
 
 
@@ -84,9 +81,9 @@ class RankingScorer:
             return self._value(true, estimator.predict_topk(X, self.k))
         response = next((name for name in RESPONSES if hasattr(estimator, name)), None)
         if response is None:
+            lacks = f"{type(estimator).__name__} has neither {' nor '.join(RESPONSES)}"
             raise ParameterError(
-                f"{self.name} needs scores of labels, but {type(estimator).__name__} has neither "
-                f"{' nor '.join(RESPONSES)}; choose an estimator that has one of them"
+                f"{self.name} needs scores of labels, but {lacks}; choose an estimator with one of them"
             )
         return self._value(true, self._topk(getattr(estimator, response)(X)))
 
@@ -142,3 +139,16 @@ def psp_at(k: int, y_train: Any, A: float = DEFAULT_A, B: float = DEFAULT_B) -> 
 def psndcg_at(k: int, y_train: Any, A: float = DEFAULT_A, B: float = DEFAULT_B) -> RankingScorer:  # noqa: ANN401
     """Return a scorer of PSnDCG@k, with propensities as for PSP@k."""
     return RankingScorer(f"PSnDCG@{k}", metrics.psndcg_at_k, checked_k(k), Propensities.of(y_train, A, B))
+
+
+def stored_topk(scores: Csr, k: int) -> TopK:
+    """Return the k best stored values of each row of a sparse matrix, of any sign; other values are not ranked.
+
+    The scores of the answer are ranks in the order of all values.
+
+    >>> stored_topk(sp.csr_matrix([[0.0, -0.5, -0.25]]), k=2).labels.tolist()
+    [[2, 1]]
+    """
+    csr = sp.csr_matrix(scores)
+    ranks = np.unique(csr.data, return_inverse=True)[1] + 1
+    return TopK.from_sparse(sp.csr_matrix((ranks, csr.indices, csr.indptr), shape=csr.shape), k)

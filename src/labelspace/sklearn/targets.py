@@ -112,10 +112,8 @@ def _read_names(y: Any) -> tuple[Targets, Csr]:  # noqa: ANN401 - whatever the c
 
 def _read_classes(y: Any, kind: str) -> tuple[Targets, Csr]:  # noqa: ANN401 - whatever the caller gave
     if kind == "multiclass-multioutput":
-        raise DataError(
-            "y must be one class per document, a 0/1 matrix or lists of names, but is a table of several classes; "
-            "fit a classifier for each column: sklearn.multioutput.MultiOutputClassifier"
-        )
+        rule = "y must be one class per document, a 0/1 matrix or lists of names, but is a table of several classes"
+        raise DataError(f"{rule}; fit a classifier for each column: sklearn.multioutput.MultiOutputClassifier")
     classes, ids = np.unique(column_or_1d(y, warn=True), return_inverse=True)
     names = [str(value) for value in classes.tolist()]
     # Some methods read the names of labels; numbers and blank texts say nothing.

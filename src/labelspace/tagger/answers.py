@@ -81,15 +81,11 @@ class Answers(NamedTuple):
         if self.rule is not None:
             left_out = omitted(self.ranked, self.judged, self.answer, self.rule, labels)
         tops = zip(self.answer.labels.tolist(), self.answer.scores.tolist(), strict=True)
-        return [
-            DocumentAnswer(
-                [label for label in ids if label >= 0],
-                [score for label, score in zip(ids, scores, strict=True) if label >= 0],
-                out,
-                is_read,
-            )
-            for (ids, scores), out, is_read in zip(tops, left_out, self.are_read().tolist(), strict=True)
-        ]
+        found = []
+        for (ids, scores), out, is_read in zip(tops, left_out, self.are_read().tolist(), strict=True):
+            kept = [score for label, score in zip(ids, scores, strict=True) if label >= 0]
+            found.append(DocumentAnswer([label for label in ids if label >= 0], kept, out, is_read))
+        return found
 
 
 class Selections:
@@ -164,19 +160,16 @@ class LabelChoice(NamedTuple):
         """Return the rule that keeps labels which are sure enough; None keeps all labels."""
         probability, precision = options.get("min_probability"), options.get("precision")
         if probability is not None and precision is not None:
-            raise ParameterError(
-                f"either min_probability or precision decides which labels are kept, but both are given, {probability} "
-                f"and {precision}; leave one out"
-            )
+            rule = "either min_probability or precision decides which labels are kept"
+            raise ParameterError(f"{rule}, but both are given, {probability} and {precision}; leave one out")
         if precision is not None:
             found = self.precision_threshold(precision, bool(options.get("consistent")))
             return KeepRule(found.threshold, found.most, precision)
         if probability is None:
             return None
         if not 0 <= probability <= 1:
-            raise ParameterError(
-                f"a probability must lie between 0 and 1, but min_probability is {probability}; give such a number"
-            )
+            rule = "a probability must lie between 0 and 1"
+            raise ParameterError(f"{rule}, but min_probability is {probability}; give such a number")
         require(self.model, Calibrated)
         return KeepRule(probability)
 
@@ -199,10 +192,8 @@ class LabelChoice(NamedTuple):
             self.hierarchy()
         thresholds = method.precision_thresholds(consistent)
         if thresholds is None:
-            raise ParameterError(
-                "a precision needs thresholds that are learned in training, but the model has none for such answers; "
-                "train it again, or use min_probability"
-            )
+            rule = "a precision needs thresholds that are learned in training, but the model has none for such answers"
+            raise ParameterError(f"{rule}; train it again, or use min_probability")
         return thresholds
 
     def hierarchy(self) -> Hierarchy:
@@ -211,8 +202,6 @@ class LabelChoice(NamedTuple):
             remedy = "put a hierarchy.tsv into the data folder, or name labels as paths ('a > b')"
             if self.columns is not None:
                 remedy = "name columns that are levels: --outputs 'department>aisle>shelf'"
-            raise ParameterError(
-                "consistent answers need a hierarchy of the labels, but the model was trained without one; "
-                f"{remedy}, and train again"
-            )
+            rule = "consistent answers need a hierarchy of the labels, but the model was trained without one"
+            raise ParameterError(f"{rule}; {remedy}, and train again")
         return self.labels.hierarchy

@@ -39,10 +39,8 @@ class InputReader(NamedTuple):
         if is_matrix(found):
             return found
         if self.features is None:
-            raise DataError(
-                f"this model was trained on {self.model.n_features_} ready-made features, but was given texts; "
-                "give a feature matrix, or a file with features"
-            )
+            rule = f"this model was trained on {self.model.n_features_} ready-made features, but was given texts"
+            raise DataError(f"{rule}; give a feature matrix, or a file with features")
         return self.features.transform(found)
 
     def inputs_of(self, documents: Dataset) -> Documents:

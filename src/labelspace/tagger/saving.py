@@ -33,12 +33,8 @@ def save(tagger: Tagger, folder: str | Path, force: bool) -> None:
         about["columns"] = asdict(tagger.columns_)
     if tagger.fields_ is not None:
         about["fields"] = asdict(tagger.fields_)
-    parts: dict[str, Stateful | None] = {
-        "model": tagger.model,
-        FEATURES: tagger.features_,
-        DOCUMENTS: tagger.documents_,
-        TRAINING_DOCUMENTS: tagger.training_documents_,
-    }
+    parts: dict[str, Stateful | None] = {"model": tagger.model, FEATURES: tagger.features_}
+    parts |= {DOCUMENTS: tagger.documents_, TRAINING_DOCUMENTS: tagger.training_documents_}
     present = {name: part for name, part in parts.items() if part is not None}
     store.save(folder, about, present, tagger.labels_, force)
 

@@ -36,8 +36,7 @@ from labelspace.tagger.inputs import InputReader, Validation, document_answers, 
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
 
-Text = str | Mapping[str, Any]
-"""A text, or the row of a table for a tagger that learned from one."""
+Text = str | Mapping[str, Any]  # a text, or the row of a table for a tagger that learned from one
 
 
 class Tagger:
@@ -123,18 +122,15 @@ class Tagger:
         for explanations that show the documents that voted. ``executor`` runs tasks of the training on a cluster.
         """
         if keep_texts and not self.model.names_documents:
-            raise ParameterError(
-                f"texts are kept for a method that names training documents, but {self.model.name} does not; "
-                "leave keep_texts out, or train blend or neighbors"
-            )
+            rule = f"texts are kept for a method that names training documents, but {self.model.name} does not"
+            raise ParameterError(f"{rule}; leave keep_texts out, or train blend or neighbors")
         progress = progress or no_progress
         features: ViewTransformer | None = None
         inputs: Inputs = train.inputs
         if train.X is None or not any(view.is_matrix for view in self.model.views(train)):
             if train.texts is None:
-                raise DataError(
-                    f"{self.model.name} reads texts, but the data holds ready-made features; give a file with texts"
-                )
+                rule = f"{self.model.name} reads texts, but the data holds ready-made features"
+                raise DataError(f"{rule}; give a file with texts")
             features = ViewTransformer(self.views(train))
             inputs = features.fit_transform(train.texts, cache=cache, progress=progress)
         # Not before: a failure above leaves the tagger as it was.

@@ -42,7 +42,7 @@ def _means(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             row[key] = pooled_bins(values)
         elif isinstance(first, Mapping):
             row[key] = {name: _means([value[name] for value in values if value]) for name in first}
-        elif all(_is_number(value) for value in values):
+        elif all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
             same = all(value == first for value in values)
             row[key] = first if same else round(mean(values), DIGITS)
             if any(isinstance(value, float) for value in values):
@@ -78,10 +78,6 @@ def mean_values(runs: Sequence[PerDocument]) -> dict[str, metrics.DocumentValues
         )
         for name in names
     }
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def tested(per_document: Mapping[str, PerDocument], seed: int) -> dict[str, Any]:

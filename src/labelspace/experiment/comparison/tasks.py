@@ -9,7 +9,7 @@ import pickle  # nosec B403
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,7 +98,9 @@ def run_all(executor: Executor, jobs: Sequence[Job], run_job: RunJob, progress: 
     progress(RUNS, done, total)
     for at, (result, models) in executor.map_unordered(run_task, shared, jobs, whole_node=True):
         for folder, files in zip(jobs[at].folders, models, strict=False):  # a failed job has fewer models
-            _write_model(folder, files)
+            with replacing_folder(folder, store.check_writable) as made:
+                for name, content in files.items():
+                    content.tofile(made / name)
         found[at] = result
         done += len(jobs[at].seeds)
         progress(RUNS, done, total)
@@ -111,7 +113,8 @@ def run_task(shared: tuple[SavedDocuments, RunJob], job: Job) -> DoneJob:
     with job_folder() as folder:
         here = replace(job, source=documents.write(folder), out=folder / "out")
         result = run_job(here, no_progress)
-        models = [_model_files(path) for path in here.folders if path.is_dir()]
+        saved = [folder for folder in here.folders if folder.is_dir()]
+        models = [{file.name: np.fromfile(file, np.uint8) for file in folder.iterdir()} for folder in saved]
     return DoneJob(replace(result, row=_moved(result.row, here.out, job.out)), models)
 
 
@@ -134,13 +137,3 @@ def _moved(row: dict[str, Any], old: Path, new: Path) -> dict[str, Any]:
         if "model" in run:
             run["model"] = str(new / Path(run["model"]).relative_to(old))
     return row
-
-
-def _model_files(folder: Path) -> dict[str, Bytes]:
-    return {file.name: np.fromfile(file, np.uint8) for file in folder.iterdir()}
-
-
-def _write_model(folder: Path, files: Mapping[str, Bytes]) -> None:
-    with replacing_folder(folder, store.check_writable) as made:
-        for name, content in files.items():
-            content.tofile(made / name)

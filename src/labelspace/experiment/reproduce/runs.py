@@ -117,11 +117,6 @@ class Runner:
         }
 
 
-def run_recipe(runner: Runner, recipe: Recipe) -> Finished:
-    """Train and measure a recipe, as a task of a cluster."""
-    return runner.run(recipe)
-
-
 def run_all(
     runner: Runner, recipes: Mapping[str, Recipe], executor: Executor | None, progress: Progress
 ) -> Iterator[tuple[str, Finished]]:
@@ -134,7 +129,7 @@ def run_all(
             progress("runs", number + 1, len(keys))
         return
     progress("runs", 0, len(keys))
-    for done, (at, finished) in enumerate(executor.map_unordered(run_recipe, runner, list(recipes.values())), 1):
+    for done, (at, finished) in enumerate(executor.map_unordered(Runner.run, runner, list(recipes.values())), 1):
         yield keys[at], finished
         progress("runs", done, len(keys))
 

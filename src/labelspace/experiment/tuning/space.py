@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from labelspace.errors import ParameterError
-from labelspace.estimator import Param
+from labelspace.estimator import Estimator, Param
 from labelspace.estimator.parameter_constraints import Condition, shown
 from labelspace.experiment.train import Recipe
 from labelspace.experiment.tuning.ranges import (
@@ -26,8 +26,8 @@ from labelspace.models.registry import method
 ALL = "all"  # in place of a parameter: all parameters that are searched by default
 PREFIX = "features."
 
+# The values to search, by parameter: a text as ``--search`` takes it, a list, or None for the declared range.
 Search = Mapping[str, str | Sequence[Any] | None]
-"""The values to search, by parameter: a text as ``--search`` takes it, a list, or None for the declared range."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,8 @@ class SearchSpace:
 
     def default_trial(self) -> dict[str, Any]:
         """Return the default values that are in the space, for Optuna to learn from."""
-        return {
-            key: self.defaults[key]
-            for key in self.ranges
-            if self.has_default(key) and self._has_effect(key, self.defaults)
-        }
+        keys = [key for key in self.ranges if self.has_default(key) and self._has_effect(key, self.defaults)]
+        return {key: self.defaults[key] for key in keys}
 
     def has_default(self, key: str) -> bool:
         """Return whether a trial can have the default of a parameter."""
@@ -97,15 +94,12 @@ class SearchSpace:
 
     def with_values(self, drawn: Mapping[str, Any]) -> Recipe:
         """Return the recipe of a trial; fixed settings without effect next to its values are left out."""
-        params = {key: value for key, value in drawn.items() if not key.startswith(PREFIX)}
-        features = {key.removeprefix(PREFIX): value for key, value in drawn.items() if key.startswith(PREFIX)}
-        params = {**self.recipe.params, **params}
-        moot = self.cls.without_effect(params)
-        return replace(
-            self.recipe,
-            params={key: value for key, value in params.items() if key not in moot},
-            feature_params={**self.recipe.feature_params, **features},
-        )
+        params, features = dict(self.recipe.params), dict(self.recipe.feature_params)
+        for key, value in drawn.items():
+            (features if key.startswith(PREFIX) else params)[key.removeprefix(PREFIX)] = value
+        for key in self.cls.without_effect(params):
+            del params[key]
+        return replace(self.recipe, params=params, feature_params=features)
 
     def changed(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values that differ from the default."""
@@ -122,18 +116,13 @@ class SearchSpace:
                 raise ParameterError(f"{key} is fixed by --set and searched by --search; leave one of them out")
             unmet = self.unmet(key)
             if unmet is not None:
-                raise ParameterError(
-                    f"{key} of {self.recipe.method} has an effect only with {unmet.text}, but that is never so; "
-                    f"leave {key} out, or set or search {unmet.key}"
-                )
+                rule = f"{key} of {self.recipe.method} has an effect only with {unmet.text}, but that is never so"
+                raise ParameterError(f"{rule}; leave {key} out, or set or search {unmet.key}")
             for value in searched.examples:
-                self._check_value(key, value)
-
-    def _check_value(self, key: str, value: object) -> None:
-        if key.startswith(PREFIX):
-            self.with_values({key: value}).check()
-        else:
-            self.cls.params[key].constraint.check(f"{key} of {self.recipe.method}", value)
+                if key.startswith(PREFIX):
+                    self.with_values({key: value}).check()
+                else:
+                    self.cls.params[key].constraint.check(f"{key} of {self.recipe.method}", value)
 
     def _has_effect(self, key: str, values: Mapping[str, Any]) -> bool:
         return all(condition.holds(values[condition.key]) for condition in self.conditions(key))
@@ -206,15 +195,12 @@ def _given_range(recipe: Recipe, key: str, what: str | Sequence[Any] | None, has
 
 def _declared(recipe: Recipe, key: str) -> Param:
     """Return the declaration of a parameter of the method, or of its features."""
-    owner = _features(recipe) if key.startswith(PREFIX) else method(recipe.method)
+    owner: type[Estimator] = method(recipe.method)
+    if key.startswith(PREFIX):
+        owner = features_class(recipe.features or method(recipe.method).view.features)
     name = key.removeprefix(PREFIX)
     owner.reject_unknown({name: None})
     return owner.params[name]
-
-
-def _features(recipe: Recipe) -> Any:  # noqa: ANN401 - a class of features
-    """Return the class of the features that the method is given."""
-    return features_class(recipe.features or method(recipe.method).view.features)
 
 
 def set_option(key: str, value: Any) -> str:  # noqa: ANN401 - of any type

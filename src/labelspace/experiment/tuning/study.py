@@ -133,14 +133,12 @@ class Study:
         with only_writer(self.folder, ".tune.lock", "search"):
             try:
                 self._study = self._load(self.folder / JOURNAL)
-                self.outcomes = self._read()
+                self.outcomes = [self._checked(trial.user_attrs[OUTCOME], trial.value) for trial in self._finished()]
             except ParameterError:
                 raise
             except UNREADABLE as error:
-                raise DataError(
-                    f"{self.folder / JOURNAL} must have the trials of a search, but is damaged ({error}); "
-                    "choose another --out, or remove the folder"
-                ) from error
+                rule = f"{self.folder / JOURNAL} must have the trials of a search, but is damaged ({error})"
+                raise DataError(f"{rule}; choose another --out, or remove the folder") from error
             yield
 
     def next(self, n_trials: int) -> list[dict[str, Any]]:
@@ -201,9 +199,6 @@ class Study:
         check_settings(study.user_attrs[SETTINGS], self.settings, self.folder)
         return study
 
-    def _read(self) -> list[Outcome]:
-        return [self._checked(trial.user_attrs[OUTCOME], trial.value) for trial in self._finished()]
-
     def _finished(self) -> list[FrozenTrial]:
         """Return the finished trials; an interrupted trial, which older versions left, is drawn again."""
         trials = self._study.get_trials(deepcopy=False)
@@ -248,10 +243,8 @@ def check_settings(known: object, given: Mapping[str, Any], folder: Path | None)
                 differs = "is of other documents"
             elif isinstance(value, dict) and isinstance(known[key], dict):
                 differs = _difference(known[key], value)
-            raise ParameterError(
-                f"a search goes on with the same data and settings, but {key} differs: that in {folder} {differs}; "
-                "give the same command, or another --out"
-            )
+            rule = f"a search goes on with the same data and settings, but {key} differs: that in {folder} {differs}"
+            raise ParameterError(f"{rule}; give the same command, or another --out")
 
 
 def _difference(known: Mapping[str, Any], given: Mapping[str, Any]) -> str:

@@ -214,11 +214,6 @@ class TrialRunner:
         return {name: value for name, value in figures.items() if "@" in name}
 
 
-def run_trial(runner: TrialRunner, drawn: Mapping[str, Any]) -> Outcome:
-    """Run a trial, as a task of a cluster."""
-    return runner.run(drawn)
-
-
 def run_trials(runner: TrialRunner, batch: Sequence[Mapping[str, Any]], executor: Executor | None) -> Iterator[Outcome]:
     """Yield the outcomes of a batch in its order, run here or on a cluster with a CPU for each trial."""
     if executor is None:
@@ -226,7 +221,7 @@ def run_trials(runner: TrialRunner, batch: Sequence[Mapping[str, Any]], executor
         return
     early: dict[int, Outcome] = {}  # outcomes that wait for an earlier trial
     following = 0
-    for at, outcome in executor.map_unordered(run_trial, runner, batch):
+    for at, outcome in executor.map_unordered(TrialRunner.run, runner, batch):
         early[at] = outcome
         while following in early:
             yield early.pop(following)
