@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace import Tagger
-from labelspace.cli.predict import file as predict_file
+from labelspace.cli.predict import predict as predict_file
 from labelspace.data.source import write_dataset
 from labelspace.types import Concept, Dataset
 

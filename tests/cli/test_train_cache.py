@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from labelspace.cli.train import cache as training_cache
+from labelspace.cli import train as training_cache
 from labelspace.data.source import write_dataset
 from labelspace.types import Dataset
 

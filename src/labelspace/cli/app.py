@@ -12,7 +12,7 @@ from labelspace.cli.arguments import GroupedCommand
 from labelspace.cli.console import CompilationNotice
 from labelspace.cli.predict.predict import predict
 from labelspace.cli.process import check_limits
-from labelspace.cli.train.train import train
+from labelspace.cli.train import train
 
 app = typer.Typer(
     name="labelspace",

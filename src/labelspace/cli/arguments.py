@@ -61,7 +61,10 @@ class GroupedCommand(TyperCommand):
         groups = {each.name: getattr(each.type, "func", None) for each in params}
         self.groups = {name: group for name, group in groups.items() if isinstance(group, OptionGroup)}
         options = [self.groups[each.name].options if each.name in self.groups else [each] for each in params]
-        super().__init__(name, params=[option for some in options for option in some], **settings)
+        flat = [option for some in options for option in some]
+        for option in flat:
+            option.secondary_opts = []  # a switch has no --no-... form
+        super().__init__(name, params=flat, **settings)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - a context of typer, whose class older versions take from click
         """Call the command with one value for each group."""
@@ -111,10 +114,6 @@ Reading = Annotated[ReadOptions, Option(parser=_ALL)]
 DocumentReading = Annotated[ReadOptions, Option(parser=_DOCUMENTS)]  # of documents without labels
 
 
-def _given_options(given: dict[str, Any], quiet: bool) -> dict[str, Any]:
-    return given
-
-
 class _Protocol(NamedTuple):
     propensity_from: Annotated[
         Literal["train", "test"],
@@ -145,8 +144,7 @@ class _Shown(NamedTuple):
 
 
 def _answer_options(given: dict[str, Any], quiet: bool) -> AnswerOptions:
-    k, language = given.pop("k"), given.pop("language")
-    return AnswerOptions(k, cast(TagOptions, given), language)
+    return AnswerOptions(given.pop("k"), language=given.pop("language"), options=cast(TagOptions, given))
 
 
 SELECTING = ("consistent", "include", "exclude", "under")
@@ -154,7 +152,9 @@ _K, _LANGUAGE = OptionGroup.of(_Shown).options
 _ANSWERING = OptionGroup(
     [_K, *declared_flags(TagOptions, ("min_probability", "precision", *SELECTING)), _LANGUAGE], _answer_options
 )
-_EVALUATION = OptionGroup([*OptionGroup.of(_Protocol).options, *declared_flags(TagOptions, SELECTING)], _given_options)
+_EVALUATION = OptionGroup(
+    [*OptionGroup.of(_Protocol).options, *declared_flags(TagOptions, SELECTING)], lambda given, quiet: given
+)
 Answering = Annotated[AnswerOptions, Option(parser=_ANSWERING)]
 Evaluating = Annotated[dict[str, Any], Option(parser=_EVALUATION)]  # keywords of ``experiment.evaluate``
 

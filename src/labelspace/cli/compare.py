@@ -8,7 +8,7 @@ from typer import Option
 
 from labelspace.cli.arguments import DataPath, Json, Ks, OptionGroup, Reading, parse_ks, source_name
 from labelspace.cli.cluster import Cluster, cluster_executor
-from labelspace.cli.console import console, print_json, print_line, progress
+from labelspace.cli.console import console, print_json, print_line, progress, write_page
 from labelspace.cli.notes import note, note_figures, note_label_files
 from labelspace.cli.recipes import Features, Seed, Set, compared_recipes
 
@@ -60,7 +60,6 @@ def compare(
     significantly worse on the test documents. Exit code 2 if a method failed.
     """
     from labelspace import experiment
-    from labelspace.data.files import writing_text
     from labelspace.data.source import open_source
     from labelspace.report.comparison.page import comparison_page
     from labelspace.report.comparison.view import compare_table
@@ -91,14 +90,15 @@ def compare(
             progress=report,
             executor=executor,
         )
-    with writing_text(out / "report.html") as file:
-        file.write(comparison_page(results))
+    write_page(out / "report.html", comparison_page(results))
     if as_json:
         print_json(results)
     else:
         note_comparison(results)
         console().print(compare_table(results))
-        print_failures(results)
+        for row in results["rows"]:
+            if "error" in row:
+                print_line(f"{row['method']} failed: {row['error']}")
         print_line(f"saved to {out}: results.json, results.csv, report.html (plots), models/")
     if any("error" in row for row in results["rows"]):
         raise typer.Exit(2)
@@ -149,10 +149,3 @@ def note_comparison(results: "Mapping[str, Any]") -> None:
     compiled = [row["method"] for row in rows if row.get("compile_seconds")]
     if compiled:
         note(f"the training time of {', '.join(compiled)} includes compiling kernels, once on a machine; run again")
-
-
-def print_failures(results: "Mapping[str, Any]") -> None:
-    """Print one line per method that failed."""
-    for row in results["rows"]:
-        if "error" in row:
-            print_line(f"{row['method']} failed: {row['error']}")

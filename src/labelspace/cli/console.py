@@ -10,6 +10,8 @@ from labelspace.cli.exit_codes import print_error
 from labelspace.report.terminal import json_text, printable
 
 if TYPE_CHECKING:  # heavy imports are delayed, so that --help stays fast
+    from pathlib import Path
+
     from rich.console import Console
     from rich.live import Live
 
@@ -30,6 +32,14 @@ def print_json(value: object) -> None:
     print(json_text(value, ensure_ascii=not is_unicode))
 
 
+def write_page(path: Path, text: str) -> None:
+    """Write a page, or other text, to a file."""
+    from labelspace.data.files import writing_text
+
+    with writing_text(path) as file:
+        file.write(text)
+
+
 def console() -> Console:
     """Return the console for tables, which is wide if stdout is not a terminal."""
     from rich.console import Console
@@ -38,7 +48,7 @@ def console() -> Console:
 
 
 def progress(quiet: bool = False) -> StepProgress:
-    """Progress on stderr, as a context."""
+    """Return progress on stderr, as a context."""
     from labelspace.report.progress import StepProgress
 
     return StepProgress(quiet)

@@ -35,7 +35,7 @@ def stats(data: DataPath, as_json: Json = False, *, reading: Reading) -> None:
 def check(
     data: DataPath,
     deep: Annotated[
-        bool, Option("--deep", help="Find also labels that are probably wrong or missing; trains two fast models.")
+        bool, Option(help="Find also labels that are probably wrong or missing; trains two fast models.")
     ] = False,
     fix: Annotated[Path | None, Option(metavar="OUT", help="Write a cleaned copy to this new file or folder.")] = None,
     only: Annotated[

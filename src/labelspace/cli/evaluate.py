@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from labelspace.cli.arguments import DataPath, Evaluating, Json, Ks, ModelPath, Reading, parse_ks, with_label_files
-from labelspace.cli.console import console, print_json, print_line
+from labelspace.cli.console import console, print_json, print_line, write_page
 from labelspace.cli.notes import note_figures, note_label_files, note_selection
 
 if TYPE_CHECKING:
@@ -26,11 +26,9 @@ def evaluate(
     k: Ks = "1,3,5",
     *,
     evaluating: Evaluating,
-    curve: Annotated[
-        bool, Option("--curve", help="Show the metrics after each epoch too; train with --set curve=true.")
-    ] = False,
+    curve: Annotated[bool, Option(help="Show the metrics after each epoch too; train with --set curve=true.")] = False,
     ci: Annotated[
-        bool, Option("--ci", help="Add 95 % confidence intervals: 1,000 bootstrap resamples of the documents.")
+        bool, Option(help="Add 95 % confidence intervals: 1,000 bootstrap resamples of the documents.")
     ] = False,
     html: Annotated[
         Path | None, Option(metavar="FILE", help="Write a page with the figures, reliability and precision curves.")
@@ -44,7 +42,6 @@ def evaluate(
     count, and a document with only other labels is one without labels.
     """
     from labelspace import experiment
-    from labelspace.data.files import writing_text
     from labelspace.report.evaluation_page import evaluation_page
     from labelspace.tagger import Tagger
 
@@ -57,8 +54,7 @@ def evaluate(
     figures = experiment.evaluate(tagger, documents, ks, ci, **options)
     figures |= {"model_mb": experiment.megabytes(model), **({} if by_epoch is None else {"curve": by_epoch})}
     if html is not None:
-        with writing_text(html) as page:
-            page.write(evaluation_page(figures, model.resolve().name, tagger.model.name, data.resolve().name))
+        write_page(html, evaluation_page(figures, model.resolve().name, tagger.model.name, data.resolve().name))
         figures["html"] = str(html)
     if as_json:
         print_json(figures)
@@ -102,8 +98,7 @@ def training_curve(model: Model) -> list[dict[str, float]]:
 
     recorded: list[dict[str, float]] | None = model.report().get("curve")
     if not recorded:
-        remedy = (
-            "train with --set curve=true" if "curve" in model.params else "train a method that has it, such as glas"
-        )
+        has_it = "curve" in model.params
+        remedy = "train with --set curve=true" if has_it else "train a method that has it, such as glas"
         raise ParameterError(f"--curve needs metrics by epoch, but {model.name} recorded none; {remedy}")
     return recorded

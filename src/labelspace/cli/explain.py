@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from labelspace.cli.arguments import Json, ModelPath
-from labelspace.cli.console import console, print_json, print_line
+from labelspace.cli.console import console, print_json, print_line, write_page
 from labelspace.cli.notes import note
 
 
@@ -30,7 +30,6 @@ def explain(
     Words that speak for a label are green, those against it red; without
     colors they are in [brackets], with a minus if they speak against it.
     """
-    from labelspace.data.files import writing_text
     from labelspace.errors import DataError
     from labelspace.report.explanation import explanation_report
     from labelspace.report.explanation_page import explanations_page
@@ -45,8 +44,7 @@ def explain(
     text = sys.stdin.read() if text == "-" else text
     explanations = tagger.explain(text, label, k)
     if page is not None:
-        with writing_text(page) as file:
-            file.write(explanations_page(text, explanations, model.resolve().name))
+        write_page(page, explanations_page(text, explanations, model.resolve().name))
     if as_json:
         print_json({"text": text, "explanations": [explanation.to_dict() for explanation in explanations]})
         return

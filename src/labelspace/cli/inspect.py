@@ -14,7 +14,7 @@ from labelspace.report.terminal import printable
 def draw_map(
     model: ModelPath,
     table: Annotated[
-        bool, Option("--table", help="Print label, norm and frequency as TSV instead, the smallest norm first.")
+        bool, Option(help="Print label, norm and frequency as TSV instead, the smallest norm first.")
     ] = False,
     out: Annotated[
         Path | None, Option(metavar="FILE", help="File to write. Default: map.html; with --table stdout.")

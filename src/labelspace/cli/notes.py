@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from datetime import datetime
+from math import isinf
 from typing import TYPE_CHECKING, Any
 
 from labelspace.cli.exit_codes import is_interrupt, print_error
 
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
+    from collections import Counter
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from labelspace.data.read_options import ReadOptions
+    from labelspace.data.source import Source
     from labelspace.experiment import Plan, Recipe
     from labelspace.labels.selection import Selection
+    from labelspace.labels.tag_options import TagOptions
+    from labelspace.tagger import Tagger
     from labelspace.types import Columns, Dataset
 
 SEEN = 5.0  # percent of evaluated documents from training; honest splits have a few duplicates too
@@ -106,14 +112,24 @@ def note_labels(documents: Dataset) -> None:
 
 
 @contextmanager
-def noting_resumption(checkpoint: Path | None) -> Iterator[None]:
-    """Say how to resume a training with checkpoints if it is interrupted."""
+def noting_interrupt(message: str, kept: Path | None = None) -> Iterator[None]:
+    """Say how to resume if the block is interrupted; with ``kept`` only if that folder of finished work exists."""
     try:
         yield
     except BaseException as error:
-        if checkpoint is not None and is_interrupt(error):
-            note(f"the same command resumes the training: what is finished is in {checkpoint}")
+        if is_interrupt(error) and (kept is None or kept.is_dir()):
+            note(message)
         raise
+
+
+def open_noted(data: Path, reading: ReadOptions, quiet: bool) -> Source:
+    """Open data, and unless quiet say which label files are read with them."""
+    from labelspace.data.source import open_source
+
+    source = open_source(data, options=reading)
+    if not quiet:
+        note_label_files(source.train_path, reading.columns)
+    return source
 
 
 def note_figures(figures: Mapping[str, Any]) -> None:
@@ -144,3 +160,29 @@ def model_at(out: Path) -> str | None:
         return f"{about['method']}, {about['model']['state']['n_labels_']['value']:,} labels, {saved}"
     except (ModelError, LookupError, TypeError, ValueError):
         return f"not readable, {saved}"
+
+
+def note_problems(problems: Counter[str], n: int) -> None:
+    """Say in how many of n documents the model reads nothing."""
+    from labelspace.tagger.answers import PLURAL
+
+    for problem, count in problems.items():
+        note(f"{count:,} of {n:,} documents {PLURAL[problem]}; their labels are those of every such document")
+
+
+def note_precision(tagger: Tagger, options: TagOptions) -> None:
+    """Say what --precision keeps, or that it cannot be reached."""
+    precision, consistent = options.get("precision"), options.get("consistent", False)
+    if precision is None:
+        return
+    found = tagger.precision_threshold(precision, consistent)
+    if found.confidence is None:
+        highest = tagger.precision_thresholds(consistent).highest
+        shown = "none was shown" if highest is None else f"the highest shown is {highest:g}"
+        reached = "reaches" if isinf(found.threshold) else "was shown to reach"
+        note(f"no threshold {reached} a precision of {precision:g} on held-out documents; {shown}")
+    if not isinf(found.threshold):
+        kept = f"kept what has a probability of at least {found.threshold:.3g}"
+        share, coverage = f"{100 * precision:g} % of such labels", f"coverage {100 * found.coverage:.0f} %"
+        by_estimate = ", by estimate" if found.confidence is None else ""
+        note(f"{kept}: {share} were right on held-out documents{by_estimate} ({coverage})")

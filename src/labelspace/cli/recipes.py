@@ -35,8 +35,8 @@ class TrainingOptions(NamedTuple):
     preset: Annotated[
         str | None, Option(help="Parameters by name, such as paper: the method as published; --set overrides.")
     ] = None
-    fast: Annotated[bool, Option("--fast", help="Short for --preset fast: a blend at a fraction of the cost.")] = False
-    best: Annotated[bool, Option("--best", help="Short for --preset best: more members and folds.")] = False
+    fast: Annotated[bool, Option(help="Short for --preset fast: a blend at a fraction of the cost.")] = False
+    best: Annotated[bool, Option(help="Short for --preset best: more members and folds.")] = False
     budget: Annotated[
         str | None,
         Option(

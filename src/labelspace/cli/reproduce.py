@@ -9,8 +9,8 @@ from typer import Argument, Option
 
 from labelspace.cli.arguments import Json, OptionGroup, Reading, source_name
 from labelspace.cli.cluster import Cluster, cluster_executor
-from labelspace.cli.console import console, print_json, print_line, progress
-from labelspace.cli.notes import note, note_label_files
+from labelspace.cli.console import console, print_json, print_line, progress, write_page
+from labelspace.cli.notes import note, open_noted
 from labelspace.cli.recipes import compared_recipes
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ def reproduce(
     if table == LIST:
         show_tables(as_json)
         return
-    from labelspace.data.source import open_source
     from labelspace.errors import ParameterError
     from labelspace.experiment.reproduce import Reproduction, plan
     from labelspace.experiment.reproduce.published import published_dataset, published_table
@@ -72,12 +71,11 @@ def reproduce(
     folder = source_name(data)
     dataset = published_dataset(published, folder if name is None else name)
     planned = plan(published, dataset or name, rows, given_recipes(published, settings) if settings else None)
-    source = open_source(data, options=reading)
+    source = open_noted(data, reading, as_json)
     out = out or Path("runs") / f"{folder}-{table}"
     todo = Reproduction(published, planned, source, out, dataset, seeds)
     done = todo.read_runs()
     if not as_json:
-        note_label_files(source.train_path, reading.columns)
         if name is None:
             note(on_name(folder, dataset, published.datasets))
         note_done(todo, done)
@@ -105,11 +103,9 @@ def note_done(todo: "Reproduction", done: Mapping[str, Any]) -> None:
 
 def show_results(results: dict[str, Any], out: Path, as_json: bool) -> None:
     """Save the page, and print the table or the JSON."""
-    from labelspace.data.files import writing_text
     from labelspace.report.reproduction import reproduction_page, reproduction_table
 
-    with writing_text(out / "report.html") as file:
-        file.write(reproduction_page(results))
+    write_page(out / "report.html", reproduction_page(results))
     if as_json:
         print_json(results)
     else:

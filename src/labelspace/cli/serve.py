@@ -70,8 +70,8 @@ class AccessOptions(NamedTuple):
     api_key_file: Annotated[
         Path | None, Option(metavar="FILE", help="File of keys, one on a line: 'read KEY' or 'write KEY'.")
     ] = None
-    no_auth: Annotated[bool, Option("--no-auth", help="Let other machines use the server without a key.")] = False
-    read_only: Annotated[bool, Option("--read-only", help="Take no feedback and no other changes.")] = False
+    no_auth: Annotated[bool, Option(help="Let other machines use the server without a key.")] = False
+    read_only: Annotated[bool, Option(help="Take no feedback and no other changes.")] = False
     cors_origin: Annotated[
         list[str] | None,
         Option(metavar="ORIGIN", help="Website that may use the API, such as https://a.org. Repeatable."),
@@ -114,9 +114,7 @@ def serve(
     stores: Annotated[StoreOptions, Option(parser=OptionGroup.of(StoreOptions))],
     access: Annotated[AccessOptions, Option(parser=OptionGroup.of(AccessOptions))],
     limits: Annotated[LimitOptions, Option(parser=OptionGroup.of(LimitOptions))],
-    access_log: Annotated[
-        bool, Option("--access-log", help="Log route, status and time of each request; never a text.")
-    ] = False,
+    access_log: Annotated[bool, Option(help="Log route, status and time of each request; never a text.")] = False,
 ) -> None:
     """Serve models over HTTP, with a page to work in: suggestions, reasons, label search, feedback, review, learning.
 

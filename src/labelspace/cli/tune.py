@@ -1,7 +1,5 @@
 """The command tune."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -10,9 +8,8 @@ from typer import Option
 
 from labelspace.cli.arguments import DataPath, Json, OptionGroup, Reading, as_words, source_name
 from labelspace.cli.cluster import Cluster, cluster_executor
-from labelspace.cli.console import console, print_json, print_line, progress
-from labelspace.cli.exit_codes import is_interrupt
-from labelspace.cli.notes import note, note_documents, note_label_files
+from labelspace.cli.console import console, print_json, print_line, progress, write_page
+from labelspace.cli.notes import note, note_documents, noting_interrupt, open_noted
 from labelspace.cli.recipes import Features, Method, Seed, Set, make_limits, make_recipe
 
 
@@ -66,8 +63,6 @@ def tune(
     never read. After an interrupt, or for more trials, give the same command.
     """
     from labelspace import experiment
-    from labelspace.data.files import writing_text
-    from labelspace.data.source import open_source
     from labelspace.report.tuning import tuning_lines, tuning_page, tuning_table
 
     method, trials, metric, search, settings, budget = searching
@@ -77,12 +72,10 @@ def tune(
     limits.check()
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}-tune"
     experiment.check_search(recipe, searched, metric, trials, out)
-    source = open_source(data, options=reading)
-    if not as_json:
-        note_label_files(source.train_path, reading.columns)
+    source = open_noted(data, reading, as_json)
     with (
         cluster_executor(*cluster, quiet=as_json) as executor,
-        noting_how_to_resume(out),
+        noting_interrupt(f"the same command continues where this one stopped: finished trials are in {out}", out),
         progress(quiet=as_json) as report,
     ):
         results = experiment.tune(
@@ -90,8 +83,7 @@ def tune(
             progress=report, tell=(lambda line: None) if as_json else note, train_options=as_words(reading),
             inspect=None if as_json else note_documents, parallel=parallel, executor=executor,
         )  # fmt: skip
-    with writing_text(out / "report.html") as file:
-        file.write(tuning_page(results))
+    write_page(out / "report.html", tuning_page(results))
     if as_json:
         print_json(results)
     else:
@@ -107,14 +99,3 @@ def parse_search(options: list[str] | None) -> dict[str, str | None] | None:
     """Return KEY=RANGE and KEY options as a dict; None without options."""
     parts = [option.partition("=") for option in options or []]
     return {key.strip(): value if equals else None for key, equals, value in parts} or None
-
-
-@contextmanager
-def noting_how_to_resume(out: Path) -> Iterator[None]:
-    """Say how to resume a search if it is interrupted."""
-    try:
-        yield
-    except BaseException as error:
-        if is_interrupt(error) and out.is_dir():
-            note(f"the same command continues where this one stopped: finished trials are in {out}")
-        raise

@@ -35,7 +35,7 @@ def import_file(
         str | None, Option(help="Text encoding of tables, lists and N-Triples. Default: utf-8.")
     ] = None,
     delimiter: Annotated[str | None, Option(help="Mark between the cells of a CSV file. Default: detected.")] = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+    dry_run: Annotated[bool, Option(help="Say what would change, and write nothing.")] = False,
     examples: Annotated[int, Option(min=0, help="Examples of each change.")] = 3,
     as_json: Json = False,
 ) -> None:

@@ -36,7 +36,7 @@ def is_auto_or_bool(value: object) -> bool:
 
 def is_n_jobs(value: object) -> bool:
     """Return whether a value is a number of jobs, which may be negative."""
-    return isinstance(value, Integral) and value is not True and value != 0
+    return value is not True and isinstance(value, Integral) and value != 0
 
 
 FEATURES_RULE = Constraint("the name of features, or features", lambda value: isinstance(value, (str, Features)))

@@ -1,8 +1,6 @@
 """Predictions for the documents of many files, on a cluster."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -12,9 +10,7 @@ from typer import Option
 
 from labelspace.cli.cluster import ADDRESS, TASK_MEMORY, cluster_executor
 from labelspace.cli.console import print_json, print_line, progress
-from labelspace.cli.exit_codes import is_interrupt
-from labelspace.cli.notes import note
-from labelspace.cli.predict.file import note_precision, note_problems
+from labelspace.cli.notes import note_precision, note_problems, noting_interrupt
 from labelspace.data.read_options import ReadOptions
 from labelspace.version import __version__
 
@@ -36,9 +32,7 @@ class PredictClusterOptions(NamedTuple):
             help="Ending of the files to write on a cluster, such as csv or jsonl.gz. Default: the input's.",
         ),
     ] = None
-    force: Annotated[
-        bool, Option("--force", help="With --cluster: start anew, and replace the predictions in --out.")
-    ] = False
+    force: Annotated[bool, Option(help="With --cluster: start anew, and replace the predictions in --out.")] = False
 
     def check_unused(self) -> None:
         """Raise ParameterError if options of a cluster are given without one."""
@@ -87,9 +81,8 @@ class ClusterRequest(NamedTuple):
         if self.file == "-":
             raise ParameterError("--cluster reads files, but --input is the standard input; write it to a file first")
         if self.out.lower().endswith(tuple(ending + kind for ending in ENDINGS for kind in ("", ".gz", ".zst"))):
-            raise ParameterError(
-                f"--out must be a folder with --cluster, but {self.out!r} is named like a file; give another name"
-            )
+            rule = f"--out must be a folder with --cluster, but {self.out!r} is named like a file"
+            raise ParameterError(f"{rule}; give another name")
 
 
 def predict_on_cluster(request: ClusterRequest, asked: "PredictRequest", quiet: bool) -> None:
@@ -99,7 +92,7 @@ def predict_on_cluster(request: ClusterRequest, asked: "PredictRequest", quiet: 
     asked.tagger.choice.check(asked.options)
     prepared = prepare(prediction_run(request, asked))
     with (
-        _noting_resumption(request.options.force),
+        noting_interrupt(f"the same command{' without --force' * request.options.force} goes on with what is left"),
         cluster_executor(request.options.address, request.options.task_memory, quiet) as executor,
     ):
         if executor is None:  # there is an address
@@ -155,13 +148,3 @@ def run_settings(
         "out_format": request.options.ending,
         **{key: getattr(reading, key) for key in ("format", "encoding", "delimiter", "text", "id", "embeddings")},
     }
-
-
-@contextmanager
-def _noting_resumption(force: bool) -> Iterator[None]:
-    try:
-        yield
-    except BaseException as error:
-        if is_interrupt(error):
-            note(f"the same command{' without --force' * force} goes on with what is left")
-        raise

@@ -1,1 +1,0 @@
-"""The command train: a model from documents with labels."""
