@@ -193,7 +193,6 @@ def parse_ks(text: str) -> tuple[int, ...]:
     except ValueError:
         ks = ()
     if not ks or min(ks) < 1:
-        raise ParameterError(
-            f"--k must be integers of at least 1 separated by commas, but is {text!r}; write for example 1,3,5"
-        )
+        rule = "--k must be integers of at least 1 separated by commas"
+        raise ParameterError(f"{rule}, but is {text!r}; write for example 1,3,5")
     return ks

@@ -76,10 +76,13 @@ class CompilationNotice:
         self._count += name.startswith("labelspace.")
         if self._depth == 0:
             self._seconds += now - self._start
-            self._hide()
+            if self._live is not None:
+                self._live.stop()
+                self._live = None
 
     def _show(self) -> None:
-        if not sys.stderr.isatty() or shows_bars():
+        shows_bars = type(sys.stderr).__module__.startswith("rich.")  # bars print other lines above them
+        if not sys.stderr.isatty() or shows_bars:
             if not self._printed:
                 print_error(MESSAGE)
             self._printed = True
@@ -88,22 +91,10 @@ class CompilationNotice:
         from rich.live import Live
         from rich.spinner import Spinner
 
-        text = f"{MESSAGE}: {self._count} done"
-        if self._live is None:
-            screen = Console(stderr=True)
-            self._live = Live(
-                Spinner("dots", text), console=screen, transient=True, redirect_stdout=False, redirect_stderr=False
-            )
-            self._live.start()
-        else:
-            self._live.update(Spinner("dots", text))
-
-    def _hide(self) -> None:
+        spinner = Spinner("dots", f"{MESSAGE}: {self._count} done")
         if self._live is not None:
-            self._live.stop()
-            self._live = None
-
-
-def shows_bars() -> bool:
-    """Return whether bars are drawn on stderr now; they print other lines above them."""
-    return type(sys.stderr).__module__.startswith("rich.")
+            self._live.update(spinner)
+            return
+        screen = Console(stderr=True)
+        self._live = Live(spinner, console=screen, transient=True, redirect_stdout=False, redirect_stderr=False)
+        self._live.start()

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -10,9 +10,6 @@ from labelspace.cli.arguments import DataPath, Json, Reading, as_words
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_label_files, on_label_files
 from labelspace.cli.recipes import Seed
-
-if TYPE_CHECKING:
-    pass
 
 
 def stats(data: DataPath, as_json: Json = False, *, reading: Reading) -> None:

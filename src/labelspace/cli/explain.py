@@ -38,9 +38,8 @@ def explain(
 
     tagger = Tagger.load(model)
     if tagger.ready_made:
-        raise DataError(
-            "explain takes a text, but the model was trained on ready-made features; use Tagger.explain with a row"
-        )
+        rule = "explain takes a text, but the model was trained on ready-made features"
+        raise DataError(f"{rule}; use Tagger.explain with a row")
     text = sys.stdin.read() if text == "-" else text
     explanations = tagger.explain(text, label, k)
     if page is not None:

@@ -40,10 +40,9 @@ class ServeClusterOptions(NamedTuple):
             raise ParameterError("--replicas and --shards are processes of a cluster, but there is none; add --cluster")
         if self.address is not None and (self.replicas is None) == (self.shards is None):
             given = "neither is given" if self.replicas is None else "both are given"
-            raise ParameterError(
-                f"a cluster holds either replicas of a model or shards of its labels, but {given}; "
-                "use --replicas N for load, or --shards N for a model that fits no single machine"
-            )
+            remedy = "use --replicas N for load, or --shards N for a model that fits no single machine"
+            rule = "a cluster holds either replicas of a model or shards of its labels"
+            raise ParameterError(f"{rule}, but {given}; {remedy}")
 
 
 class StoreOptions(NamedTuple):
@@ -183,9 +182,8 @@ def check_files(settings: "Settings") -> None:
     for folder in settings.models.values():
         tagger = Tagger.load(folder)
         if tagger.ready_made:
-            raise DataError(
-                f"a served model must read texts, but {folder} was trained on ready-made features; train one on texts"
-            )
+            rule = f"a served model must read texts, but {folder} was trained on ready-made features"
+            raise DataError(f"{rule}; train one on texts")
     if settings.data is not None:
         open_source(settings.data)
     if settings.inbox is not None and not Path(settings.inbox).is_file():

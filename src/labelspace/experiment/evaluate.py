@@ -148,9 +148,8 @@ def predict_unfiltered(predict: Callable[[Any, int], TopK], inputs: Any, filtere
 def check_ks(ks: Sequence[int], n_labels: int) -> None:
     """Raise ParameterError for ranks above the number of labels."""
     if max(ks) > max(n_labels, MAX_K):
-        raise ParameterError(
-            f"k must be at most the number of labels, but is {max(ks)} and there are {n_labels}; ask for a smaller k"
-        )
+        rule = "k must be at most the number of labels"
+        raise ParameterError(f"{rule}, but is {max(ks)} and there are {n_labels}; ask for a smaller k")
 
 
 def threshold_depth(documents: Dataset, ks: Sequence[int]) -> int:

@@ -81,9 +81,8 @@ def parse_duration(text: str) -> float:
     """
     match = DURATION.fullmatch(text.strip().lower())
     if match is None or not any(match.groups()):
-        raise ParameterError(
-            f"--budget must be a duration such as 90s, 2m or 1h30m, but is {text!r}; write it like these"
-        )
+        rule = "--budget must be a duration such as 90s, 2m or 1h30m"
+        raise ParameterError(f"{rule}, but is {text!r}; write it like these")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return hours * UNITS["h"] + minutes * UNITS["m"] + seconds
 

@@ -21,17 +21,17 @@ from labelspace.models.registry import DEFAULT, create, method
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, Progress
 
+Inspect = Callable[[Dataset], None] | None
+Tell = Callable[[Plan], None]
 TEST_SHARE = 0.2  # of a data set without a test file; a larger share tests better and trains worse
 
 
-def labeled(source: Source, inspect: Callable[[Dataset], None] | None = None) -> Dataset:
+def labeled(source: Source, inspect: Inspect = None) -> Dataset:
     """Read the training documents, and raise DataError if none has a label; ``inspect`` is called with them."""
     documents = source.train()
     if documents.Y.nnz == 0:
-        raise DataError(
-            f"training needs labels, but no document of {source.train_path} has any; name the column of the labels: "
-            "--labels tags, or the columns of a table: --inputs title --outputs brand"
-        )
+        remedy = "name the column of the labels: --labels tags, or those of a table: --inputs title --outputs brand"
+        raise DataError(f"training needs labels, but no document of {source.train_path} has any; {remedy}")
     if inspect is not None:
         inspect(documents)
     return documents
@@ -94,9 +94,8 @@ class Recipe:
             if is_wanted:
                 require(tagger.model, capability)
         if cached and on_cluster:
-            raise ParameterError(
-                "a cache is for the memory of one machine, but the training is on a cluster; leave out one"
-            )
+            rule = "a cache is for the memory of one machine, but the training is on a cluster"
+            raise ParameterError(f"{rule}; leave out one")
 
 
 def seeds_of(recipe: Recipe, seeds: Sequence[int] | None) -> tuple[int | None, ...]:
@@ -117,9 +116,9 @@ def train(
     *,
     progress: Progress | None = None,
     checkpoint: Path | None = None,
-    inspect: Callable[[Dataset], None] | None = None,
+    inspect: Inspect = None,
     limits: Limits | None = None,
-    tell: Callable[[Plan], None] = lambda plan: None,
+    tell: Tell = lambda plan: None,
     keep_texts: bool = False,
     executor: Executor | None = None,
 ) -> Tagger:
@@ -140,9 +139,7 @@ def train(
     recipe.check(checkpoint=checkpoint is not None, on_cluster=executor is not None, cached=source.cache is not None)
     if limits:
         check_plannable(recipe, limits, checkpoint, on_cluster=executor is not None)
-        return _train_within(
-            limits, source, recipe, progress=progress, inspect=inspect, tell=tell, keep_texts=keep_texts
-        )
+        return _train_within(limits, source, recipe, progress, inspect, tell, keep_texts)
     tagger = recipe.tagger()
     if source.labels_only:
         return tagger.fit_labels(source.labels())
@@ -166,23 +163,14 @@ def check_plannable(recipe: Recipe, limits: Limits, checkpoint: Path | None = No
     given += [name for name in ("preset", "features") if getattr(recipe, name) is not None]
     given += [f"features.{key}" for key in recipe.feature_params]
     if checkpoint is not None:
-        raise ParameterError(
-            f"a plan may differ when it is made again, but checkpoints are kept in {checkpoint}; "
-            "leave the limits out, and give members and n_folds of the plan by --set"
-        )
+        rule = f"a plan may differ when it is made again, but checkpoints are kept in {checkpoint}"
+        raise ParameterError(f"{rule}; leave the limits out, and give members and n_folds of the plan by --set")
     if given:
         raise ParameterError(f"limits choose members, views and folds, but {given[0]} is given; {remedy}")
 
 
 def _train_within(
-    limits: Limits,
-    source: Source,
-    recipe: Recipe,
-    *,
-    progress: Progress | None,
-    inspect: Callable[[Dataset], None] | None,
-    tell: Callable[[Plan], None],
-    keep_texts: bool,
+    limits: Limits, source: Source, recipe: Recipe, progress: Progress | None, inspect: Inspect, tell: Tell, texts: bool
 ) -> Tagger:
     """Plan the best blend within limits, and fit it."""
     with cpu_clock() as clock:
@@ -194,7 +182,7 @@ def _train_within(
         plan = planner.choose()
         tell(plan)
         tagger = replace(recipe, params={**recipe.params, **plan.params()}).tagger()
-        tagger.fit_dataset(documents, validation, progress, budget=budget, keep_texts=keep_texts)
+        tagger.fit_dataset(documents, validation, progress, budget=budget, keep_texts=texts)
         late = dict.fromkeys(budget.left_out, "the training takes longer than it was expected to")
         late |= planner.keep_to_limits(tagger)
         if late:

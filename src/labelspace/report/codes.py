@@ -15,7 +15,7 @@ MAX_NAMES = 5  # labels shown of a code that several share
 
 
 def select_trees(tree: int | None, n_trees: int) -> list[int]:
-    """The indices of the trees to show: all, or the one of this number, counted from 1.
+    """Return the indices of the trees to show: all, or the one of this number, counted from 1.
 
     >>> select_trees(None, n_trees=3), select_trees(2, n_trees=3)
     ([0, 1, 2], [1])
@@ -29,7 +29,7 @@ def select_trees(tree: int | None, n_trees: int) -> list[int]:
 
 
 def parse_prefix(text: str, codes: Codes) -> list[int]:
-    """The digits of a prefix such as "1,0"; none for an empty text.
+    """Return the digits of a prefix such as "1,0"; none for an empty text.
 
     >>> parse_prefix("1,0", Codes(np.array([[0, 1], [1, 0]], np.int32), code_size=2))
     [1, 0]
@@ -37,15 +37,13 @@ def parse_prefix(text: str, codes: Codes) -> list[int]:
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     valid = all(part.isascii() and part.isdigit() and int(part) < codes.code_size for part in parts)
     if not valid or len(parts) > codes.code_length:
-        raise ParameterError(
-            f"--prefix must be at most {codes.code_length} numbers from 0 to {codes.code_size - 1} with commas "
-            f"between, but is {text!r}; write for example --prefix 1,0"
-        )
+        numbers = f"{codes.code_length} numbers from 0 to {codes.code_size - 1} with commas between"
+        raise ParameterError(f"--prefix must be at most {numbers}, but is {text!r}; write for example --prefix 1,0")
     return [int(part) for part in parts]
 
 
 def heading(summary: Mapping[str, Any], n_trees: int) -> str:
-    """The figures of ``code_summary``, with the number of the ``tree``, in three lines.
+    """Return the figures of ``code_summary``, with the number of the ``tree``, in three lines.
 
     >>> from labelspace.labels.codes import code_summary
     >>> codes = Codes(np.array([[0, 1], [1, 0], [1, 0]], np.int32), code_size=2)
@@ -73,7 +71,7 @@ def heading(summary: Mapping[str, Any], n_trees: int) -> str:
 
 
 def codes_text(codes: Codes, labels: LabelSpace, prefix: Sequence[int] = (), limit: int = 0) -> str:
-    """One line per code, sorted, with its labels; leading digits equal to those of the line above are left blank.
+    """Return a line per code, sorted, with its labels; leading digits equal to those of the line above are left blank.
 
     >>> codes = Codes(np.array([[1, 0], [0, 10], [1, 0], [1, 1]], np.int32), code_size=11)
     >>> print(codes_text(codes, LabelSpace(["bread", "fish", "dough", "salt"])))
@@ -89,7 +87,9 @@ def codes_text(codes: Codes, labels: LabelSpace, prefix: Sequence[int] = (), lim
     for code, ids in _rows(codes, tree, shown):
         first_new = next(i for i in range(codes.code_length) if code[i] != previous[i])
         digits = (str(digit) if i >= first_new else "" for i, digit in enumerate(code))
-        lines.append(" ".join(digit.rjust(digit_width) for digit in digits) + "  " + _name_list(ids, labels))
+        names = [shortened(printable(labels.names[label])) for label in ids[:MAX_NAMES]]
+        names += [f"… {len(ids) - MAX_NAMES:,} more"] * (len(ids) > MAX_NAMES)
+        lines.append(" ".join(digit.rjust(digit_width) for digit in digits) + "  " + ", ".join(names))
         previous = code
     left_out = leaves[len(shown) :]
     if len(left_out):
@@ -99,7 +99,7 @@ def codes_text(codes: Codes, labels: LabelSpace, prefix: Sequence[int] = (), lim
 
 
 def codes_tsv(sets: Mapping[int, Codes], labels: LabelSpace, prefix: Sequence[int] = ()) -> Iterator[str]:
-    """TSV with one line per label: number of the tree, digits of the code separated by commas, name.
+    """Yield TSV with one line per label: number of the tree, digits of the code separated by commas, name.
 
     ``sets`` are the codes by the index of their tree, from 0.
     """
@@ -112,7 +112,7 @@ def codes_tsv(sets: Mapping[int, Codes], labels: LabelSpace, prefix: Sequence[in
 
 
 def codes_json(codes: Codes, labels: LabelSpace, prefix: Sequence[int] = ()) -> list[dict[str, Any]]:
-    """The codes and the names of their labels as plain values.
+    """Return the codes and the names of their labels as plain values.
 
     >>> codes_json(Codes(np.array([[1, 0], [0, 1]], np.int32), code_size=2), LabelSpace(["bread", "fish"]), prefix=[1])
     [{'code': [1, 0], 'labels': ['bread']}]
@@ -123,7 +123,7 @@ def codes_json(codes: Codes, labels: LabelSpace, prefix: Sequence[int] = ()) -> 
 
 
 def _leaves(codes: Codes, tree: CodeTree, prefix: Sequence[int]) -> list[int]:
-    """The leaves whose codes start with the prefix, counted from 0."""
+    """Return the leaves whose codes start with the prefix, counted from 0."""
     firsts = codes.digits[tree.labels[tree.label_starts[:-1]]]  # (n_leaves, n_digits)
     matches = (firsts[:, : len(prefix)] == np.array(prefix, np.int64)).all(axis=1)
     leaves: list[int] = np.flatnonzero(matches).tolist()
@@ -131,13 +131,8 @@ def _leaves(codes: Codes, tree: CodeTree, prefix: Sequence[int]) -> list[int]:
 
 
 def _rows(codes: Codes, tree: CodeTree, leaves: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """The code of each leaf and its labels."""
+    """Yield the code of each leaf and its labels."""
     starts = tree.label_starts
     for leaf in leaves:
         ids = tree.labels[starts[leaf] : starts[leaf + 1]]
         yield codes.digits[ids[0]].tolist(), ids.tolist()
-
-
-def _name_list(ids: Sequence[int], labels: LabelSpace) -> str:
-    names = ", ".join(shortened(printable(labels.names[label])) for label in ids[:MAX_NAMES])
-    return names if len(ids) <= MAX_NAMES else f"{names}, … {len(ids) - MAX_NAMES:,} more"

@@ -19,7 +19,7 @@ Passage = tuple[int, int]
 
 
 def passages(text: str, marked: Sequence[WordShare], longest: int = MAX_TEXT) -> list[Passage]:
-    """The parts of a text to show: all of it, or those around the words with the largest shares.
+    """Return the parts of a text to show: all of it, or those around the words with the largest shares.
 
     >>> passages("a short text", [])
     [(0, 12)]
@@ -37,7 +37,7 @@ def passages(text: str, marked: Sequence[WordShare], longest: int = MAX_TEXT) ->
 
 
 def _joined(windows: list[Passage]) -> list[Passage]:
-    """The windows in order, those that touch as one."""
+    """Return the windows in order, those that touch as one."""
     joined: list[Passage] = []
     for start, stop in sorted(windows):
         if joined and start <= joined[-1][1] + 1:
@@ -62,7 +62,7 @@ def _word_stop(text: str, at: int) -> int:
 
 
 def marked_text(text: str, explanation: Explanation, in_color: bool) -> Text:
-    """The text, or passages of it, with the words that count most in color; in brackets where there is no color."""
+    """Return the text, or passages of it, with the words that count most in color, or else in brackets."""
     marked, out, shown = explanation.marked(), Text(), passages(text, explanation.marked())
     for number, (start, stop) in enumerate(shown):
         out.append(GAP if number or start else "")
@@ -71,11 +71,11 @@ def marked_text(text: str, explanation: Explanation, in_color: bool) -> Text:
             if word.start < at or word.end > stop:
                 continue
             out.append(_plain(text[at : word.start]))
-            name = _plain(word.text)
+            name, is_for = _plain(word.text), word.share > 0
             if in_color:
-                out.append(name, FOR if word.share > 0 else AGAINST)
+                out.append(name, FOR if is_for else AGAINST)
             else:
-                out.append(f"[{name}]" if word.share > 0 else f"[-{name}]")
+                out.append(f"[{name}]" if is_for else f"[-{name}]")
             at = word.end
         out.append(_plain(text[at:stop]))
     out.append(GAP if shown[-1][1] < len(text) else "")
@@ -87,7 +87,7 @@ def _plain(text: str) -> str:
 
 
 def explanation_report(text: str | None, explanation: Explanation, in_color: bool) -> RenderableType:
-    """Why a text has a label, for a terminal."""
+    """Show why a text has a label, for a terminal."""
     kind = "probability" if explanation.probability is not None else "score"
     head = Text.assemble(
         (printable(explanation.label), "bold"),
@@ -107,21 +107,18 @@ def explanation_report(text: str | None, explanation: Explanation, in_color: boo
 
 def _lines(explanation: Explanation) -> list[tuple[str, RenderableType]]:
     speak_for, against = explanation.for_and_against()
-    lines: list[tuple[str, RenderableType]] = []
-    if speak_for:
-        lines.append(("for", _words(speak_for)))
-    if against:
-        lines.append(("against", _words(against)))
-    if explanation.features:
-        lines.append(("features", Text("  ".join(f"{f.column} {f.share:+.2f}" for f in explanation.features[:8]))))
-    if explanation.named_by:
-        named = (f"{printable(text)!r} ({kind})" for text, kind in explanation.named_by)
-        lines.append(("named by", Text(", ".join(named))))
-    if explanation.members:
-        lines.append(("members", _members(explanation)))
-    if explanation.path:
-        steps = (f"{printable(node.name)} ({node.probability:.2f})" for node in explanation.path)
-        lines.append(("path", Text(" > ".join(steps))))
+    features = (f"{each.column} {each.share:+.2f}" for each in explanation.features[:8])
+    named = (f"{printable(text)!r} ({kind})" for text, kind in explanation.named_by)
+    steps = (f"{printable(node.name)} ({node.probability:.2f})" for node in explanation.path)
+    known: dict[str, RenderableType | None] = {
+        "for": _words(speak_for),
+        "against": _words(against),
+        "features": Text("  ".join(features)),
+        "named by": Text(", ".join(named)),
+        "members": _members(explanation) if explanation.members else None,
+        "path": Text(" > ".join(steps)),
+    }
+    lines = [(name, line) for name, line in known.items() if line]
     for number, neighbor in enumerate(explanation.neighbors):
         shared = f": {', '.join(map(printable, neighbor.words))}" if neighbor.words else ""
         line = f"{printable(neighbor.id)} (similarity {neighbor.similarity:.2f}{shared})"
@@ -129,8 +126,7 @@ def _lines(explanation: Explanation) -> list[tuple[str, RenderableType]]:
             start = _plain(neighbor.text[:120])
             line += f"\n{start}{GAP.rstrip() if len(neighbor.text) > len(start) else ''}"
         lines.append(("" if number else "like", Text(line)))
-    lines.append(("remainder", Text(f"{explanation.remainder:+.2f}, not of single words")))
-    return lines
+    return [*lines, ("remainder", Text(f"{explanation.remainder:+.2f}, not of single words"))]
 
 
 def _words(words: Sequence[WordShare]) -> Text:

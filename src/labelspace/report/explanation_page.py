@@ -10,7 +10,7 @@ FOR, AGAINST = "56, 153, 98", "200, 70, 60"  # red, green and blue of words for 
 
 
 def explanations_page(text: str | None, explanations: Sequence[Explanation], model: str) -> str:
-    """The page of why a text has some labels."""
+    """Return the page of why a text has some labels."""
     parts = [f"<h1>{escape(f'Why these labels: {model}')}</h1>"]
     parts.append(
         "<p>Green words speak for a label and red ones against it, the more the deeper the color; at most an eighth of "
@@ -48,25 +48,20 @@ def _marked(text: str, explanation: Explanation) -> str:
 
 def _rows(explanation: Explanation) -> list[tuple[str, str]]:
     speak_for, against = explanation.for_and_against(8)
-    rows = []
-    if speak_for:
-        rows.append(("for", _chips(speak_for)))
-    if against:
-        rows.append(("against", _chips(against)))
-    if explanation.features:
-        rows.append(("features", _chips([WordShare(str(f.column), 0, 0, f.share) for f in explanation.features[:12]])))
-    if explanation.named_by:
-        named = (f"“{escape(text)}” ({escape(kind)})" for text, kind in explanation.named_by)
-        rows.append(("named by", ", ".join(named)))
-    if explanation.members:
-        rows.append(("members", _members(explanation)))
-    if explanation.path:
-        steps = (f"{escape(node.name)} <span class='soft'>({node.probability:.2f})</span>" for node in explanation.path)
-        rows.append(("path", " › ".join(steps)))
-    if explanation.neighbors:
-        rows.append(("like", "".join(map(_neighbor, explanation.neighbors))))
-    rows.append(("remainder", f"{explanation.remainder:+.2f}, not of single words"))
-    return rows
+    features = [WordShare(str(each.column), 0, 0, each.share) for each in explanation.features[:12]]
+    named = (f"“{escape(text)}” ({escape(kind)})" for text, kind in explanation.named_by)
+    steps = (f"{escape(node.name)} <span class='soft'>({node.probability:.2f})</span>" for node in explanation.path)
+    rows = {
+        "for": _chips(speak_for),
+        "against": _chips(against),
+        "features": _chips(features),
+        "named by": ", ".join(named),
+        "members": _members(explanation) if explanation.members else "",
+        "path": " › ".join(steps),
+        "like": "".join(map(_neighbor, explanation.neighbors)),
+        "remainder": f"{explanation.remainder:+.2f}, not of single words",
+    }
+    return [(name, row) for name, row in rows.items() if row]
 
 
 def _chips(words: Sequence[WordShare]) -> str:

@@ -20,9 +20,7 @@ from labelspace.report.terminal import json_text, printable
 from labelspace.types import Bools, Doubles, LabelSpace
 
 # In order of dependence.
-SCRIPTS = (
-    "geometry", "pixels", "labels", "theme", "drawing", "names", "navigation", "info_panel", "search", "chart", "events"
-)  # fmt: skip
+SCRIPTS = "geometry pixels labels theme drawing names navigation info_panel search chart events".split()
 ANGLE_DIGITS = 7  # decimals
 DISTANCE_DIGITS = 5
 NORM_DIGITS = 6
@@ -30,18 +28,21 @@ MAX_NORM = 1 - 2**-24  # the largest float32 below 1
 
 
 def map_page(points: npt.ArrayLike, labels: LabelSpace, title: str) -> str:
-    """The page of points (n_labels, dimension) in the Poincaré ball; labels whose row is NaN are left out.
+    """Return the page of points (n_labels, dimension) in the Poincaré ball; labels whose row is NaN are left out.
 
     >>> page = map_page([[0.1, 0.2], [0.5, 0.0]], LabelSpace(["cat", "dog"]), "pets")
     >>> "<title>pets</title>" in page and '"names":["cat","dog"]' in page
     True
     """
     table = checked_points(points, labels)
-    drawn, data = has_point(table), map_data(table, labels)
+    drawn, data, spearmans = has_point(table), map_data(table, labels), norm_against_frequency(table, labels)
+    correlation = f"Spearman's rank correlation {spearmans:+.3f}".replace("-", "\N{MINUS SIGN}")
+    if isnan(spearmans):
+        correlation = "No rank correlation: norms or frequencies are all equal."
     values = {
         "title": escape(title),
         "summary": escape(_summary(labels, drawn, table.shape[1])),
-        "correlation": escape(_correlation_text(norm_against_frequency(table, labels))),
+        "correlation": escape(correlation),
         # Safe in a script element: only ``<`` could end it.
         "data": json_text(data, separators=(",", ":")).replace("<", "\\u003c"),
         "style": asset("disk/page.css"),
@@ -51,7 +52,7 @@ def map_page(points: npt.ArrayLike, labels: LabelSpace, title: str) -> str:
 
 
 def map_data(points: npt.ArrayLike, labels: LabelSpace) -> dict[str, Any]:
-    """The data of the page: name, angle, distance from the center and training documents per label; edges."""
+    """Return the data of the page: name, angle, distance from the center and training documents per label; edges."""
     table = checked_points(points, labels)
     drawn = has_point(table)
     x, y = on_disk(table[drawn]).T
@@ -93,7 +94,7 @@ def on_disk(points: npt.ArrayLike) -> Doubles:
 
 
 def norm_against_frequency(points: npt.ArrayLike, labels: LabelSpace) -> float:
-    """Spearman's correlation of norms and training documents of the labels; NaN where it is undefined."""
+    """Return Spearman's correlation of norms and training documents of the labels; NaN if it is undefined."""
     if labels.counts is None:
         return float("nan")
     table = checked_points(points, labels)
@@ -102,7 +103,7 @@ def norm_against_frequency(points: npt.ArrayLike, labels: LabelSpace) -> float:
 
 
 def map_summary(points: npt.ArrayLike, labels: LabelSpace) -> dict[str, Any]:
-    """Labels drawn, labels left out, and the correlation of norm and frequency (None where undefined)."""
+    """Count labels drawn and left out, and correlate norm and frequency (None if undefined)."""
     drawn = has_point(points)
     correlation = norm_against_frequency(points, labels)
     return {
@@ -113,7 +114,7 @@ def map_summary(points: npt.ArrayLike, labels: LabelSpace) -> dict[str, Any]:
 
 
 def norm_table(points: npt.ArrayLike, labels: LabelSpace) -> list[dict[str, Any]]:
-    """Label, norm of its point and number of training documents, the smallest norm first; labels without are left out.
+    """Return label, norm of its point and training documents, the smallest norm first, without labels without point.
 
     >>> norm_table([[0.5, 0.0], [0.0, 0.1]], LabelSpace(["cat", "dog"], counts=np.array([1, 4])))
     [{'label': 'dog', 'norm': 0.1, 'frequency': 4}, {'label': 'cat', 'norm': 0.5, 'frequency': 1}]
@@ -132,7 +133,7 @@ def norm_table(points: npt.ArrayLike, labels: LabelSpace) -> list[dict[str, Any]
 
 
 def norm_tsv(table: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    r"""The lines of a norm table as TSV, a header first; control characters in names are escaped.
+    r"""Yield the lines of a norm table as TSV, a header first; control characters in names are escaped.
 
     >>> list(norm_tsv([{"label": "cat\n", "norm": 0.5, "frequency": 1}]))[1]
     'cat\\n\t0.500000\t1\n'
@@ -144,18 +145,16 @@ def norm_tsv(table: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def has_point(points: npt.ArrayLike) -> Bools:
-    """Which labels have a point: those without NaN. Shape (n_labels,)."""
+    """Return which labels have a point: all without NaN. Shape (n_labels,)."""
     return np.asarray(np.isfinite(np.asarray(points)).all(axis=1))
 
 
 def checked_points(points: npt.ArrayLike, labels: LabelSpace) -> Doubles:
-    """The points with one row per label, all inside the ball."""
+    """Return the points with one row per label; raise DataError unless all are inside the ball."""
     table = np.asarray(points, dtype=np.float64)
     if table.ndim != 2 or len(table) != len(labels) or table.shape[1] < 1:
-        raise DataError(
-            f"there must be one point per label, as ({len(labels)}, dimension), but the shape is {table.shape}; "
-            "pass the points and the labels of one model"
-        )
+        rule = f"there must be one point per label, as ({len(labels)}, dimension), but the shape is {table.shape}"
+        raise DataError(f"{rule}; pass the points and the labels of one model")
     norms = np.linalg.norm(table[has_point(table)], axis=1)
     if len(norms) and norms.max() > 1:
         raise DataError(f"points must be inside the unit ball, but one has norm {norms.max():.6g}; train again")
@@ -163,7 +162,7 @@ def checked_points(points: npt.ArrayLike, labels: LabelSpace) -> Doubles:
 
 
 def _principal_axes(tangents: Doubles) -> Doubles:
-    """The two axes of largest variance, as columns; the largest component of each is positive."""
+    """Return the two axes of largest variance, as columns; the largest component of each is positive."""
     centered = tangents - tangents.mean(axis=0) if len(tangents) else tangents
     axes = np.linalg.eigh(centered.T @ centered)[1][:, :-3:-1]  # (dimension, 2), the largest variance first
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0)[None, :], axis=0)
@@ -177,14 +176,6 @@ def _summary(labels: LabelSpace, drawn: Bools, dimension: int) -> str:
     if left_out:
         sentences.append(f"{left_out:,} without training documents {'is' if left_out == 1 else 'are'} not shown.")
     if dimension > 2:
-        sentences.append(
-            f"The model has {dimension} dimensions: distances from the center are exact, directions are projected "
-            "on its two principal axes."
-        )
+        how = "distances from the center are exact, directions are projected on its two principal axes"
+        sentences.append(f"The model has {dimension} dimensions: {how}.")
     return " ".join(sentences)
-
-
-def _correlation_text(correlation: float) -> str:
-    if isnan(correlation):
-        return "No rank correlation: norms or frequencies are all equal."
-    return f"Spearman's rank correlation {correlation:+.3f}".replace("-", "\N{MINUS SIGN}")

@@ -130,6 +130,11 @@ class Axis:
             return list(enumerate(self.named))
         return _log_ticks(self.low, self.high) if self.is_log else _linear_ticks(self.low, self.high)
 
+    @property
+    def percent_ticks(self) -> list[tuple[float, str]]:
+        """The positions of the ticks in percent, with their texts."""
+        return [(self.percent(value), words) for value, words in self.ticks]
+
 
 def _linear_ticks(low: float, high: float) -> list[tuple[float, str]]:
     size = 10.0 ** floor(log10((high - low) / 3))
@@ -292,14 +297,18 @@ def name_heights(heights: Sequence[float]) -> list[float]:
     return spread(heights, NAME_GAP, EDGE, FRAME_HEIGHT - EDGE)
 
 
-def name_at_point(method: str, value: float | None) -> str:
+def shortened(method: str) -> str:
+    """Return the name of a method, shortened if it is long."""
+    return method if len(method) <= MAX_NAME else method[: MAX_NAME - 1] + "…"
+
+
+def name_at_point(axis: Axis, method: str, value: float) -> str:
     """Return the name at a point, shortened if it is long; with the value if that lies below the axis.
 
-    >>> name_at_point("popular", 9.6), name_at_point("a very long name of a method", None)
+    >>> name_at_point(Axis(50, 90), "popular", 9.6), name_at_point(Axis(0, 10), "a very long name of a method", 9.6)
     ('popular ↓ 9.6', 'a very long name of a …')
     """
-    name = method if len(method) <= MAX_NAME else method[: MAX_NAME - 1] + "…"
-    return name if value is None else f"{name} ↓ {value:.1f}"
+    return shortened(method) if axis.holds(value) else f"{shortened(method)} ↓ {value:.1f}"
 
 
 def choice(attribute: str, title: str, options: Mapping[str, str], chosen: str | None = None) -> str:

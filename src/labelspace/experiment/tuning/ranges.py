@@ -128,9 +128,8 @@ def parse_range(key: str, text: str, integer: bool) -> Searched:
 def choices(key: str, values: Sequence[Any]) -> Choices:
     """Return the values of a list, each once; raise ParameterError unless all are plain, since Optuna stores them."""
     if not values or not all(value is None or isinstance(value, (bool, int, float, str)) for value in values):
-        raise ParameterError(
-            f"--search {key} must list numbers, texts, true, false or none, but is {values}; {EXAMPLE}"
-        )
+        rule = f"--search {key} must list numbers, texts, true, false or none"
+        raise ParameterError(f"{rule}, but is {values}; {EXAMPLE}")
     return Choices(tuple(value for i, value in enumerate(values) if value not in Choices(tuple(values[:i]))))
 
 

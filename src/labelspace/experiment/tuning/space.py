@@ -164,9 +164,8 @@ def search_space(recipe: Recipe, search: Search | None = None, has_hierarchy: bo
     space = SearchSpace(recipe, effective)
     space.check()
     if not space.ranges:
-        raise ParameterError(
-            f"there must be a parameter to search, but {recipe.method} has none; choose another method, or {EXAMPLE}"
-        )
+        rule = f"there must be a parameter to search, but {recipe.method} has none"
+        raise ParameterError(f"{rule}; choose another method, or {EXAMPLE}")
     return space
 
 

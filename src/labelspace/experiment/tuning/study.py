@@ -225,9 +225,8 @@ def check_folder(folder: Path) -> None:
         raise ParameterError(f"--out must be a folder, but {folder} is a file; choose another --out")
     files = [path for path in folder.iterdir() if not path.name.startswith(".")] if folder.is_dir() else []
     if files and folder / JOURNAL not in files:
-        raise ParameterError(
-            f"--out must be a new folder or one of labelspace tune, but {folder} has other files; choose another --out"
-        )
+        rule = f"--out must be a new folder or one of labelspace tune, but {folder} has other files"
+        raise ParameterError(f"{rule}; choose another --out")
 
 
 def check_settings(known: object, given: Mapping[str, Any], folder: Path | None) -> None:

@@ -11,6 +11,7 @@ from labelspace.report.comparison.plots import (
     difference_track,
     dot_plots,
     reliability,
+    section,
     trade_off,
     trade_off_data,
 )
@@ -107,8 +108,13 @@ def _protocol(view: ComparisonView) -> str:
 def figures_table(view: ComparisonView) -> str:
     """Return a table of all figures, whose columns can be sorted, and whose first column stays when it scrolls."""
     keys = [*view.metrics, *view.costs]
-    best = {key: (min if key in view.costs else max)(_values(view, key)) for key in keys}
-    head = "".join(_heading(key, "cost" if key in view.costs else "") for key in keys)
+    best, head = {}, ""
+    for key in keys:
+        values = [row[key] for row in view.rows if row.get(key) is not None]
+        is_cost = key in view.costs
+        best[key] = min(values) if is_cost else max(values)
+        kind = "cost" if is_cost else ""
+        head += f"<th scope='col' class='{kind}'><button type='button'>{escape(title_of(key))}</button></th>"
     body = "".join(_row(view, row, keys, best) for row in view.rows)
     body += "".join(_failed_row(row, len(keys)) for row in view.failed)
     first = "<th scope='col' class='first'><button type='button'>method</button></th>"
@@ -116,14 +122,6 @@ def figures_table(view: ComparisonView) -> str:
         "<div class='wide' role='region' aria-label='All figures' tabindex='0'><table class='sortable'>"
         f"<thead><tr>{first}{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-def _values(view: ComparisonView, key: str) -> list[float]:
-    return [row[key] for row in view.rows if row.get(key) is not None]
-
-
-def _heading(key: str, kind: str) -> str:
-    return f"<th scope='col' class='{kind}'><button type='button'>{escape(title_of(key))}</button></th>"
 
 
 def _row(view: ComparisonView, row: Mapping[str, Any], keys: Sequence[str], best: Mapping[str, float]) -> str:
@@ -169,10 +167,7 @@ def differences(view: ComparisonView) -> str:
     )
     options = choice("data-shows='differences'", "Metric", {key: title_of(key) for key in keys})
     blocks = "".join(_differences(view, key) for key in keys)
-    return (
-        f"<section><h2>Differences to the best method</h2><p>{escape(said)}</p>"
-        f"<div class='choices needs-script'>{options}</div>{blocks}</section>"
-    )
+    return section("Differences to the best method", said, blocks, options)
 
 
 def _differences(view: ComparisonView, key: str) -> str:

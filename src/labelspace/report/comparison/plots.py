@@ -18,6 +18,7 @@ from labelspace.report.plot import (
     line,
     name_at_point,
     name_heights,
+    shortened,
     text,
     y_pixel,
 )
@@ -36,6 +37,12 @@ TRADE_OFF = (
 )
 
 
+def section(title: str, note: str, body: str, lists: str = "") -> str:
+    """Return a section of the page: a title, a note, lists to choose from, and what they choose."""
+    choices = f"<div class='choices needs-script'>{lists}</div>" if lists else ""
+    return f"<section><h2>{title}</h2><p>{escape(note)}</p>{choices}{body}</section>"
+
+
 def dot_plots(view: ComparisonView) -> str:
     """Return the section with a panel for each main metric: the methods by their figure, the best first."""
     seeds = " Ticks are single seeds." if view.has_seeds else ""
@@ -44,14 +51,14 @@ def dot_plots(view: ComparisonView) -> str:
         "Methods less than half as good as the best lie beyond the axis, to the left (◂)."
     )
     panels = "".join(_panel(view, key) for key in view.main_metrics)
-    return f"<section><h2>Accuracy</h2><p>{escape(note)}</p><div class='panels'>{panels}</div></section>"
+    return section("Accuracy", note, f"<div class='panels'>{panels}</div>")
 
 
 def _panel(view: ComparisonView, key: str) -> str:
     rows = ordered(view.rows, key)
     extremes = [value for row in rows for value in (*bounds(row, key), *by_seed(row, key))]
     axis = Axis.near([row[key] for row in rows], extremes)
-    ticks = [(axis.percent(value), words) for value, words in axis.ticks]
+    ticks = axis.percent_ticks
     grid = "".join(line(at, 0, at, TRACK, unit=PERCENT) for at, _ in ticks)
     lines = "".join(_dots(view, row, key, grid + _dot_marks(row, key, axis)) for row in rows)
     below = drawing("".join(text(at, 14, words, "tick middle", PERCENT) for at, words in ticks), 20, "track")
@@ -133,10 +140,7 @@ def trade_off(view: ComparisonView) -> str:
     metrics = {key: title_of(key) for key in (*view.main_metrics, *view.metrics)}  # the main ones first
     lists = choice("id='trade-off-y'", "Accuracy", metrics, metric)
     lists += choice("id='trade-off-x'", "Cost", {key: title_of(key) for key in view.costs}, cost)
-    return (
-        f"<section><h2>Accuracy against cost</h2><p>{escape(TRADE_OFF)}</p>"
-        f"<div class='choices needs-script'>{lists}</div>{frame.html('trade-off')}</section>"
-    )
+    return section("Accuracy against cost", TRADE_OFF, frame.html("trade-off"), lists)
 
 
 def trade_off_data(view: ComparisonView) -> dict[str, Any]:
@@ -155,16 +159,14 @@ def metric_places(view: ComparisonView, key: str) -> dict[str, Any]:
     values = [row[key] for row in view.rows]
     axis = Axis.near(values, [bound for row in view.rows for bound in bounds(row, key)])
     at = [y_pixel(axis.percent(value)) for value in values]
+    intervals = [bounds(row, key) if axis.holds(row[key]) else [] for row in view.rows]
     return {
         "name": f"{title_of(key)}, %",
-        "ticks": [(axis.percent(value), words) for value, words in axis.ticks],
+        "ticks": axis.percent_ticks,
         "at": at,
-        "bounds": [
-            [y_pixel(axis.percent(bound)) for bound in bounds(row, key)] if axis.holds(row[key]) else []
-            for row in view.rows
-        ],
+        "bounds": [[y_pixel(axis.percent(bound)) for bound in ends] for ends in intervals],
         "heights": name_heights(at),
-        "names": [name_at_point(row["method"], None if axis.holds(row[key]) else row[key]) for row in view.rows],
+        "names": [name_at_point(axis, row["method"], row[key]) for row in view.rows],
     }
 
 
@@ -174,7 +176,7 @@ def cost_places(view: ComparisonView, key: str) -> dict[str, Any]:
     axis = Axis.of_costs(values)
     return {
         "name": title_of(key) + (" (logarithmic)" if axis.is_log else ""),
-        "ticks": [(axis.percent(value), words) for value, words in axis.ticks],
+        "ticks": axis.percent_ticks,
         "at": [axis.percent(value) for value in values],
     }
 
@@ -197,14 +199,11 @@ def by_frequency(view: ComparisonView) -> str:
         "that finds rare labels too stays high to the right."
     )
     options = choice("data-shows='frequency'", "Figure", {key: FIGURES[key] for key in keys})
-    blocks = "".join(
-        f"<div class='block' data-block='frequency' data-key='{key}'>{_frequency_plot(view, rows, key)}</div>"
-        for key in keys
-    )
-    return (
-        f"<section><h2>Frequent and rare labels</h2><p>{escape(note)}</p>"
-        f"<div class='choices needs-script'>{options}</div>{blocks}</section>"
-    )
+    blocks = ""
+    for key in keys:
+        plot = _frequency_plot(view, rows, key)
+        blocks += f"<div class='block' data-block='frequency' data-key='{key}'>{plot}</div>"
+    return section("Frequent and rare labels", note, blocks, options)
 
 
 def _frequency_plot(view: ComparisonView, rows: list[Row], key: str) -> str:
@@ -220,12 +219,12 @@ def _frequency_plot(view: ComparisonView, rows: list[Row], key: str) -> str:
         x_title=x_title,
         y_title=f"{FIGURES[key]}, %",
         x_ticks=list(zip(POSITIONS, GROUPS.values(), strict=True)),
-        y_ticks=[(axis.percent(value), words) for value, words in axis.ticks],
+        y_ticks=axis.percent_ticks,
         description=f"{FIGURES[key]} of head, torso and tail labels by method",
     )
     for row, three in zip(rows, values, strict=True):
         heights = [y_pixel(axis.percent(value)) for value in three]
-        name = name_at_point(row["method"], None if axis.holds(three[-1]) else three[-1])
+        name = name_at_point(axis, row["method"], three[-1])
         marks = _curve(list(zip(POSITIONS, heights, strict=True)))
         for group, x, y in zip(GROUPS, POSITIONS, heights, strict=True):
             found = row["by_frequency"][group]
@@ -269,9 +268,9 @@ def reliability(view: ComparisonView) -> str:
                 f"{found['accuracy']:.1f} % right"
             )
             marks += circle(*point, 4, "point filled", title, PERCENT)
-        name = name_at_point(row["method"], None)
+        name = shortened(row["method"])
         frame.series.append(Series(view.rows.index(row), name, view.color(row), marks, points[-1]))
-    return f"<section><h2>Are the probabilities right?</h2><p>{escape(note)}</p>{frame.html()}</section>"
+    return section("Are the probabilities right?", note, frame.html())
 
 
 def _bins(row: Row) -> list[Row]:
