@@ -165,14 +165,10 @@ class Planner:
         if views is None or known is None:
             return None
         gain = sum(map(self.gain, members)) + (0.0 if n_folds is None else GAIN_OF_FOLDS[n_folds])
-        return Plan(
-            members,
-            n_folds,
-            gain,
-            self.budget.spent + self._seconds(known, views, n_folds),
-            self.label_mb + sum(cost.mb for cost in (*known, *views)),
-            OVERHEAD_MS + TOGETHER * sum(cost.latency_ms for cost in (*known, *views)),
-        )
+        seconds = self.budget.spent + self._seconds(known, views, n_folds)
+        mb = self.label_mb + sum(cost.mb for cost in (*known, *views))
+        latency_ms = OVERHEAD_MS + TOGETHER * sum(cost.latency_ms for cost in (*known, *views))
+        return Plan(members, n_folds, gain, seconds, mb, latency_ms)
 
     def _seconds(self, members: Iterable[Cost], views: Iterable[Cost], n_folds: int | None) -> float:
         n = len(self.documents)

@@ -20,7 +20,7 @@ STYLES = {HIGH: "bold red", MEDIUM: "yellow", LOW: "cyan"}
 
 
 def check_json(data: str, documents: Documents, report: Report, command: str) -> dict[str, Any]:
-    """One object; ``command`` is the one that mends what can be mended."""
+    """Return the findings as plain values; ``command`` fixes what can be fixed."""
     return {
         "data": data,
         "documents": {name: len(part) for name, part in documents.parts.items()},
@@ -32,7 +32,7 @@ def check_json(data: str, documents: Documents, report: Report, command: str) ->
 
 
 def check_report(data: str, documents: Documents, report: Report, command: str) -> Group:
-    """The findings, worst first; what was not found, in one line; and the command that mends."""
+    """Return the findings, worst first; what was not found, in one line; and the command that fixes them."""
     sizes = [f"{len(part):,} {name}" for name, part in documents.parts.items()]
     parts: list[Any] = [plain(f"{data}: {', '.join(sizes)} documents, {len(documents.labels):,} labels", "bold")]
     parts += [Padding(_finding(finding), (1, 0, 0, 0)) for finding in report.findings]
@@ -43,13 +43,13 @@ def check_report(data: str, documents: Documents, report: Report, command: str) 
     lines += [plain(f"{name} was not made: {reason}") for name, reason in report.skipped.items()]
     fixed = [finding.check.name for finding in report.findings if finding.check.fixed]
     if fixed:
-        lines.append(plain(f"To mend {', '.join(fixed)} in a copy:"))
+        lines.append(plain(f"To fix {', '.join(fixed)} in a copy:"))
         lines.append(Text("  " + plain(command).plain, "bold", no_wrap=True, overflow="ignore"))  # to be copied
     return Group(*parts, Padding(Group(*lines), (1, 0, 0, 0)))
 
 
 def _finding(finding: Finding) -> Table:
-    """Severity at the left; title, examples, reason and remedy beside it."""
+    """Return a finding: severity at the left, and title, examples, reason and remedy next to it."""
     check, found = finding.check, finding.found
     title = plain(f"{found.count:,} of {found.total:,} {check.title}", "bold")
     heading = Text.assemble((check.name, STYLES[finding.severity]), (_share(found.count, found.total), "dim"))
@@ -72,7 +72,7 @@ def _finding(finding: Finding) -> Table:
 
 
 def _share(count: int, total: int) -> str:
-    """The share in percent, where it says more than the two numbers."""
+    """Return the share in percent if it says more than the two numbers; else an empty text."""
     if count < MIN_COUNT or not total:
         return ""
     percent = 100 * count / total
@@ -89,31 +89,26 @@ def _example(example: Example) -> Text:
 
 
 def changes_json(cleaned: Cleaned, written: Mapping[Path, Dataset]) -> dict[str, Any]:
-    """What was changed, and what was written."""
-    return {
-        "changes": cleaned.changes,
-        "merged_labels": cleaned.merged,
-        "written": {str(path): len(part) for path, part in written.items()},
-    }
+    """Return what was changed and written as plain values."""
+    sizes = {str(path): len(part) for path, part in written.items()}
+    return {"changes": cleaned.changes, "merged_labels": cleaned.merged, "written": sizes}
 
 
 def changes_lines(cleaned: Cleaned, written: Mapping[Path, Dataset], shown: int = 5) -> list[str]:
-    """The same as lines of text."""
+    """Return what was changed and written as lines of text."""
     lines = [
         f"{check}: " + ", ".join(_counted(number, what) for what, number in counts.items())
         for check, counts in cleaned.changes.items()
     ]
     renamed = [f"  {old} -> {new}" for old, new in cleaned.merged.items()]
     lines += renamed[:shown] + ([f"  … {len(renamed) - shown:,} more; --json lists all"] if renamed[shown:] else [])
-    lines = lines or ["nothing to mend was found; the copy has the same documents and labels"]
-    return [
-        *lines,
-        *(f"{path}: {len(part):,} documents, {len(part.labels):,} labels" for path, part in written.items()),
-    ]
+    lines = lines or ["nothing to fix was found; the copy has the same documents and labels"]
+    sizes = (f"{path}: {len(part):,} documents, {len(part.labels):,} labels" for path, part in written.items())
+    return [*lines, *sizes]
 
 
 def _counted(number: int, what: str) -> str:
-    """A number of things, whose first word is a plural.
+    """Return a number of things, whose first word is a plural.
 
     >>> _counted(1, "labels merged"), _counted(2_000, "texts of train")
     ('1 label merged', '2,000 texts of train')

@@ -106,11 +106,8 @@ def map_summary(points: npt.ArrayLike, labels: LabelSpace) -> dict[str, Any]:
     """Count labels drawn and left out, and correlate norm and frequency (None if undefined)."""
     drawn = has_point(points)
     correlation = norm_against_frequency(points, labels)
-    return {
-        "n_labels": int(drawn.sum()),
-        "n_left_out": int((~drawn).sum()),
-        "spearman": None if isnan(correlation) else round(correlation, 6),
-    }
+    rounded = None if isnan(correlation) else round(correlation, 6)
+    return {"n_labels": int(drawn.sum()), "n_left_out": int((~drawn).sum()), "spearman": rounded}
 
 
 def norm_table(points: npt.ArrayLike, labels: LabelSpace) -> list[dict[str, Any]]:

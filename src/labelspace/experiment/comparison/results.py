@@ -71,13 +71,11 @@ def pooled_bins(runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, A
 def mean_values(runs: Sequence[PerDocument]) -> dict[str, metrics.DocumentValues]:
     """Return the contribution of each document to the metrics, as means over the runs."""
     names = [name for name in runs[0] if all(name in run for run in runs)]
-    return {
-        name: metrics.DocumentValues(
-            np.mean([run[name].numerators for run in runs], axis=0),
-            np.mean([run[name].denominators for run in runs], axis=0),
-        )
-        for name in names
-    }
+    means = {}
+    for name in names:
+        numerators, denominators = zip(*((run[name].numerators, run[name].denominators) for run in runs), strict=True)
+        means[name] = metrics.DocumentValues(np.mean(numerators, axis=0), np.mean(denominators, axis=0))
+    return means
 
 
 def tested(per_document: Mapping[str, PerDocument], seed: int) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from labelspace.types import Progress, no_progress
 from labelspace.version import __version__
 
 NOT_HERE = "not here yet"
+Recipes = Mapping[str, Recipe]  # by method
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,7 @@ class PlannedRow:
 
 
 def plan(
-    table: PublishedTable,
-    dataset: str | None = None,
-    pattern: str | None = None,
-    given: Mapping[str, Recipe] | None = None,
+    table: PublishedTable, dataset: str | None = None, pattern: str | None = None, given: Recipes | None = None
 ) -> list[PlannedRow]:
     """Plan the run of each row of a table; raise ParameterError if no row is left.
 
@@ -77,7 +75,7 @@ def plan(
     return planned
 
 
-def _plan_row(row: Row, dataset: str | None, pattern: str | None, given: Mapping[str, Recipe]) -> PlannedRow:
+def _plan_row(row: Row, dataset: str | None, pattern: str | None, given: Recipes) -> PlannedRow:
     selected = pattern is None or _matches(row.label, pattern)
     if row.method is None:
         return PlannedRow(row, None, NOT_HERE, selected)
@@ -243,13 +241,10 @@ class Reproduction:
         values = [value for run in runs if (value := run["figures"].get(column.key)) is not None]
         printed = {} if self.dataset is None else self.table.value(row, column, self.dataset)
         ours = round(mean(values), DIGITS) if values else None
+        std = round(stdev(values), DIGITS) if len(values) > 1 else None
         published = printed.get("value")
-        return {
-            "ours": ours,
-            "std": round(stdev(values), DIGITS) if len(values) > 1 else None,
-            **printed,
-            "difference": None if ours is None or published is None else round(ours - published, DIGITS),
-        }
+        difference = None if ours is None or published is None else round(ours - published, DIGITS)
+        return {"ours": ours, "std": std, **printed, "difference": difference}
 
 
 def is_run(run: object) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 from labelspace import metrics
 from labelspace.data.source import Source
 from labelspace.errors import LabelspaceError
-from labelspace.experiment.evaluate import evaluate, saved_megabytes
+from labelspace.experiment.evaluate import EvaluationOptions, evaluate, saved_megabytes
 from labelspace.experiment.reproduce.published import GAP, Column
 from labelspace.experiment.timing import Seconds, timed
 from labelspace.experiment.train import Recipe, hold_out_test, labeled
@@ -92,19 +92,10 @@ class Runner:
         columns, documents = self.columns, self.documents
         splits = {split for c in columns for split in (("train", "test") if c.split == GAP else (c.split,))}
         ks = sorted({1, *(int(rank) for c in columns if (rank := c.metric.partition("@")[2]).isdigit())})
-        propensity_from, preset = cast(metrics.PropensityFrom, self.propensities[0]), self.propensities[1]
-        figures = {
-            split: evaluate(
-                tagger,
-                documents.split(split),
-                ks,
-                propensity_from=propensity_from,
-                propensity_preset=preset,
-                unlabelled="count",
-                thresholds=False,
-            )
-            for split in sorted(splits)
-        }
+        options: EvaluationOptions = {"unlabelled": "count", "thresholds": False}
+        options["propensity_from"] = cast(metrics.PropensityFrom, self.propensities[0])
+        options["propensity_preset"] = self.propensities[1]
+        figures = {split: evaluate(tagger, documents.split(split), ks, **options) for split in sorted(splits)}
         if any(column.metric == SIZE for column in columns):
             figures["test"][SIZE] = saved_megabytes(tagger)
         return {

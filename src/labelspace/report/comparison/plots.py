@@ -215,13 +215,9 @@ def _frequency_plot(view: ComparisonView, rows: list[Row], key: str) -> str:
     if all("n_labels" in groups[group] for group in GROUPS):
         counts = ", ".join(f"{groups[group]['n_labels']:,}" for group in GROUPS)
         x_title += f" ({counts} labels)"
-    frame = Frame(
-        x_title=x_title,
-        y_title=f"{FIGURES[key]}, %",
-        x_ticks=list(zip(POSITIONS, GROUPS.values(), strict=True)),
-        y_ticks=axis.percent_ticks,
-        description=f"{FIGURES[key]} of head, torso and tail labels by method",
-    )
+    ticks = list(zip(POSITIONS, GROUPS.values(), strict=True))
+    about = f"{FIGURES[key]} of head, torso and tail labels by method"
+    frame = Frame(x_title, f"{FIGURES[key]}, %", ticks, axis.percent_ticks, about)
     for row, three in zip(rows, values, strict=True):
         heights = [y_pixel(axis.percent(value)) for value in three]
         name = name_at_point(axis, row["method"], three[-1])
@@ -251,22 +247,15 @@ def reliability(view: ComparisonView) -> str:
         f"{MIN_BIN} predictions are left out."
     )
     ticks = [(float(percent), str(percent)) for percent in range(0, 101, 20)]
-    frame = Frame(
-        x_title="probability of a label, %",
-        y_title="of these right, %",
-        x_ticks=ticks,
-        y_ticks=ticks,
-        description="Reliability of the calibrated methods",
-        behind=line(0, y_pixel(0), 100, y_pixel(100), "dashed", PERCENT),
-    )
+    about = "Reliability of the calibrated methods"
+    exact = line(0, y_pixel(0), 100, y_pixel(100), "dashed", PERCENT)
+    frame = Frame("probability of a label, %", "of these right, %", ticks, ticks, about, exact)
     for row in rows:
         points = [(round(found["probability"], 2), y_pixel(found["accuracy"])) for found in _bins(row)]
         marks = _curve(points)
         for found, point in zip(_bins(row), points, strict=True):
-            title = (
-                f"{row['method']}: {found['n']:,} predictions of probability {found['probability']:.1f} %, "
-                f"{found['accuracy']:.1f} % right"
-            )
+            about = f"{found['n']:,} predictions of probability {found['probability']:.1f} %"
+            title = f"{row['method']}: {about}, {found['accuracy']:.1f} % right"
             marks += circle(*point, 4, "point filled", title, PERCENT)
         name = shortened(row["method"])
         frame.series.append(Series(view.rows.index(row), name, view.color(row), marks, points[-1]))
