@@ -216,7 +216,7 @@ def test_predict_prints_names_synonyms_and_scores(run, data, model):
 
 @pytest.mark.parametrize("name", ["in.jsonl", "in.csv", "in.parquet", "in.jsonl.gz"])
 def test_predict_streams_files_and_keeps_ids(run, data, model, name, monkeypatch):
-    monkeypatch.setattr("labelspace.tagger.streams.MAX_DOCUMENTS", 7)
+    monkeypatch.setattr("labelspace.tagger.inputs.MAX_DOCUMENTS", 7)
     part = data[1].rows(range(20))
     ids = [f"doc {i}" for i in range(20)]
     write_dataset(Dataset(part.Y, part.labels, texts=part.texts, ids=ids), name)
