@@ -1,9 +1,8 @@
 """The part that methods with one linear classifier per label share: prediction and explanation."""
 
-from abc import abstractmethod
-
 from labelspace.estimator import learned
 from labelspace.estimator.state_constraints import array, part
+from labelspace.features.normalize import normalize_rows
 from labelspace.models.base import Model
 from labelspace.models.evidence import MIN_PROBABILITY, ColumnShares, Evidence, logit
 from labelspace.training.linear_weights import LinearWeights
@@ -11,18 +10,19 @@ from labelspace.types import Bools, Csr, Ints, TopK
 
 
 class LinearModel(Model):
-    """One linear classifier per label; a subclass trains them, and declares how it scales rows.
+    """One linear classifier per label; a subclass trains them, and declares whether it normalizes rows.
 
     The score of a label is the sigmoid of twice its margin.
     """
+
+    normalize: bool | None
 
     # By features: prediction reads the rows of a document's features.
     classifiers_: LinearWeights = learned(part(LinearWeights, n_features="n_features", n_labels="n_labels"))
     seen_: Bools = learned(array("bool", "n_labels"))  # whether a label had a training document
 
-    @abstractmethod
     def _scaled(self, X: Csr) -> Csr:
-        """Scale rows as in training."""
+        return normalize_rows(X) if self.normalize else X
 
     @property
     def weights_(self) -> Csr:
@@ -46,7 +46,6 @@ class LinearModel(Model):
             seen = bool(self.seen_[label])
             baseline = 2.0 * float(self.classifiers_.bias[label]) if seen else logit(MIN_PROBABILITY)
             shares = 2.0 * own * X.data * seen
-            found.append(
-                Evidence(baseline + float(shares.sum()), baseline, {self.view.name: ColumnShares(X.indices, shares)})
-            )
+            by_view = {self.view.name: ColumnShares(X.indices, shares)}
+            found.append(Evidence(baseline + float(shares.sum()), baseline, by_view))
         return found

@@ -19,7 +19,6 @@ suggested.
 
 import numpy as np
 
-from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.dual_cd import SolverOptions, solve_squared_hinge, squared_norms
 from labelspace.kernels.lanes import LANES
@@ -87,6 +86,3 @@ class OneVsRest(LinearModel):
 
         run_blocks(train, len(by_frequency), LANES, lambda done, total: context.progress("labels", done, total))
         self.classifiers_ = LinearWeights.from_matrix(feature_major_weights(trained, X.shape[1]), bias)
-
-    def _scaled(self, X: Csr) -> Csr:
-        return normalize_rows(X) if self.normalize else X

@@ -26,9 +26,7 @@ class Popular(Model):
     title = "Most-Common"
     choose_when = "you need a baseline: any method must beat it"
 
-    share_: Floats = learned(
-        array("float32", "n_labels")
-    )  # share of the training documents; 0 for a label without documents
+    share_: Floats = learned(array("float32", "n_labels"))  # share of the documents; 0 for a label without documents
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         self.share_ = (np.bincount(Y.indices, minlength=Y.shape[1]) / Y.shape[0]).astype(np.float32)

@@ -7,6 +7,7 @@ import numpy as np
 from labelspace.features.sparse_matrix import column_counts
 from labelspace.kernels import large_arrays
 from labelspace.kernels import sparse_layers as kernels
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.optimizers import RowAdagrad
 from labelspace.types import Csr, Floats, Ints
@@ -78,13 +79,7 @@ class SparseLayer:
 
     def embed(self, batch: Batch, bias: Floats) -> Floats:
         """Return E'x + c for each row x: (batch, width)."""
-        out = np.empty((len(batch[2]) - 1, self.vectors.shape[1]), np.float32)
-        initial = np.zeros_like(bias) if self.normalized else bias
-
-        def embed(start: int, stop: int) -> None:
-            kernels.embed_rows(*batch, start, stop, self.vectors, self._ones, initial, out)
-
-        run_blocks(embed, len(out), ROW_BLOCK)
+        out = embedded(batch, self.vectors, self._ones, None if self.normalized else bias)
         if self.normalized:
             out *= self.unit_scales
             out += bias
@@ -134,16 +129,24 @@ class SparseLayer:
         self.squared_norms += changes.sum(axis=0)  # in one order, whatever the threads did
 
 
+def embedded(rows: Batch, table: kernels.Table, scales: Floats, bias: Floats | None, block: int = ROW_BLOCK) -> Floats:
+    """Return the sum of each row's scaled vectors of ``table`` (n_features, width) times its values, plus the bias.
+
+    A row of the result (n, width) does not depend on the other rows.
+    """
+    out = np.empty((len(rows[2]) - 1, table.shape[1]), np.float32)
+    initial = np.zeros(table.shape[1], np.float32) if bias is None else bias
+
+    def embed(start: int, stop: int) -> None:
+        kernels.embed_rows(*rows, start, stop, table, scales, initial, out)
+
+    run_blocks(embed, len(out), block)
+    return out
+
+
 def product(A: Csr, B: Floats) -> Floats:
     """Return A B for sparse A (n, m) and dense B (m, dim), both float32; each row is summed in one order."""
-    out = np.empty((A.shape[0], B.shape[1]), np.float32)
-    ones, zeros = np.ones(len(B), np.float32), np.zeros(B.shape[1], np.float32)
-
-    def multiply(start: int, stop: int) -> None:
-        kernels.embed_rows(A.data, A.indices, A.indptr, start, stop, B, ones, zeros, out)
-
-    run_blocks(multiply, len(out), PRODUCT_BLOCK)
-    return out
+    return embedded(csr_arrays(A), B, np.ones(len(B), np.float32), None, PRODUCT_BLOCK)
 
 
 def products_at(A: Csr, U: Floats, V: Floats) -> Floats:

@@ -1,6 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
+from labelspace.models.sleec import Sleec
 from labelspace.models.sleec.learner import ObservedProducts, label_embeddings, truncated_svd
 
 
@@ -8,6 +9,11 @@ def label_sets(n: int = 60, n_labels: int = 9) -> sp.csr_matrix:
     Y = sp.random(n, n_labels, 0.3, "csr", np.float32, np.random.default_rng(0))
     Y.data[:] = 1
     return Y
+
+
+def embed(Y, dim, n_neighbors, max_iter, tol, tick=lambda steps: None):
+    params = Sleec(embedding_dim=dim, n_label_neighbors=n_neighbors, max_iter=max_iter, tol=tol)
+    return label_embeddings(Y, params, np.random.default_rng(0), tick)
 
 
 def unit_products(Y: sp.csr_matrix) -> np.ndarray:
@@ -51,11 +57,11 @@ def test_the_gradient_lowers_the_error_on_omega():
             total += np.square(Z[at] @ np.linalg.lstsq(Z[at], target)[0] - target).sum()
         return total
 
-    start, end = (label_embeddings(Y, 4, 15, n, 0.0, np.random.default_rng(0)) for n in (0, 100))
+    start, end = (embed(Y, 4, 15, n, 0.0) for n in (0, 100))
     assert error(end) < 0.7 * error(start)
 
 
 def test_it_counts_all_passes_though_it_stops_early():
     ticks = []
-    label_embeddings(label_sets(), 60, 60, 50, 0.5, np.random.default_rng(0), ticks.append)
+    embed(label_sets(), 60, 60, 50, 0.5, ticks.append)
     assert sum(ticks) == 50 > len(ticks)

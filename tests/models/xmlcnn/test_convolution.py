@@ -5,9 +5,10 @@ import pytest
 
 from labelspace.kernels.sparse_layers import Layer
 from labelspace.models.xmlcnn.kernels import (
+    Block,
     Convolutions,
     Documents,
-    PredictionNetwork,
+    Network,
     convolution_topk,
     number_words,
     pool_documents,
@@ -57,7 +58,7 @@ def case(request):
     tokens, ends = documents()
     products = np.random.default_rng(1).standard_normal((6, width * 3)).astype(np.float32)
     out, at = np.full((5, n_chunks, 5), 9, np.float32), np.full((5, n_chunks, 5), 9, np.int32)
-    pool_documents(products, 3, width, Documents(tokens, ends), 1, out, at)
+    pool_documents(products, Block(width, 3, 1), Documents(tokens, ends), out, at)
     return width, n_chunks, tokens, ends, products, out, at
 
 
@@ -73,7 +74,7 @@ def test_gradients_go_to_the_words_of_the_largest_windows(case):
     width, n_chunks, tokens, ends, products, _, at = case
     gradient = np.random.default_rng(2).standard_normal(at.shape).astype(np.float32)
     out = np.full(products.shape, 7, np.float32)
-    product_gradients(gradient, at, 3, width, Documents(tokens, ends), 1, out)
+    product_gradients(gradient, at, Block(width, 3, 1), Documents(tokens, ends), out)
 
     def weighted_sum(table):
         return (pooled_twin(table, width, 3, tokens, ends, n_chunks)[0] * gradient[:, :, 1:4]).sum()
@@ -112,7 +113,7 @@ def test_the_whole_forward_pass():
     biases = [rng.standard_normal(n).astype(np.float32) for n in (8, hidden, n_labels)]
     allowed = np.arange(n_labels) != 3
     labels, scores = np.full((5, 2), -1, np.int32), np.zeros((5, 2), np.float32)
-    network = PredictionNetwork(
+    network = Network(
         vectors,
         scales,
         Convolutions(filters, biases[0], widths, n_filters, n_chunks),

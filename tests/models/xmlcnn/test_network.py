@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from labelspace.models.xmlcnn import network
 from labelspace.models.xmlcnn.kernels import Documents
-from labelspace.models.xmlcnn.network import ConvolutionalNet, StepSettings
+from labelspace.models.xmlcnn.network import ConvolutionalNet, Sizes
 from tests.models.recorded_gradients import first_adagrad_step, record_adam
 from tests.models.xmlcnn.test_convolution import pooled_twin
 
@@ -19,7 +19,8 @@ def case(batch_norm=True):
     documents = Documents(np.array([0, 1, -1, 3, 5, 5, 1, 3], np.int32), np.array([0, 4, 7, 8]))
     Y = sp.csr_matrix((rng.random((3, 4)) < 0.5).astype(np.float32))
     vectors = rng.standard_normal((6, 4)).astype(np.float32)
-    net = ConvolutionalNet(vectors.copy(), WIDTHS, N_FILTERS, N_CHUNKS, 5, np.zeros(4, np.float32), rng, batch_norm)
+    sizes = Sizes(WIDTHS, N_FILTERS, N_CHUNKS, 5)
+    net = ConvolutionalNet(vectors.copy(), sizes, np.zeros(4, np.float32), rng, batch_norm)
     return documents, Y, vectors, net
 
 
@@ -79,7 +80,7 @@ def step(monkeypatch, request):
     before = weights(net)
     gradients = record_adam(monkeypatch)
     rows = np.arange(3, dtype=np.int32)
-    net.train_step(documents, Y, rows, StepSettings(0.0, 0.1, 0.1), np.random.default_rng(0))
+    net.train_step(documents, Y, rows, 0.0, (0.1, 0.1), np.random.default_rng(0))
     found = {"words": net.words.vectors - vectors}
     adam = {
         "c": net.filter_norm.shift, "W_h": net.bottleneck, "b_h": net.hidden_norm.shift, "W_o": net.output.weights,

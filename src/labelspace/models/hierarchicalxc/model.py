@@ -196,7 +196,7 @@ class HierarchicalXC(Model):
                 "ranking='none' answers with the labels that are reached, but with follow_threshold=0 these are all; "
                 "set follow_threshold, as to 0.5"
             )
-        X = self._normalized(X)
+        X = normalize_rows(X) if self.normalize else X
         seen = seen_labels(Y)
         context.progress("tree", 0, 1)
         tree = cluster_labels(Y[:, seen], self.similarity, self.ties, self.balance)  # step 1
@@ -208,9 +208,6 @@ class HierarchicalXC(Model):
         else:  # step 4
             settings = (float(self.C), float(self.threshold), self.random_state, partial(context.progress, "nodes"))
             self.linear_classifiers_ = train_linear_classifiers(X, Y[:, seen], tree, *settings)
-
-    def _normalized(self, X: Csr) -> Csr:
-        return normalize_rows(X) if self.normalize else X
 
     def _fit_code(self, X: Csr, Y: Csr, context: FitContext) -> None:
         rng = np.random.default_rng(self.random_state)
@@ -269,7 +266,7 @@ class HierarchicalXC(Model):
         }
 
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:  # step 5
-        X = self._normalized(X)
+        X = normalize_rows(X) if self.normalize else X
         if allowed is None:
             return self._search(X, k, Beam(min(self.beam_size, len(self.tree_))))
         beam = self.mask_cache.get(allowed, lambda: self._beam_among(allowed))

@@ -42,7 +42,6 @@ from labelspace.index.exact import Exact
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.dual_cd import squared_norms
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks, topk_in_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -51,7 +50,7 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.leml.kernels import LabelVectors, descend_lasso, low_rank_sparse_topk
 from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights, with_bias_column
 from labelspace.training.losses import seen_labels
-from labelspace.training.sparse_layers import product
+from labelspace.training.sparse_layers import embedded, product
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, TopK
 
 MAX_DIM = 500  # of embeddings, if the dimension is not given
@@ -153,21 +152,12 @@ class Leml(Model):
             self.index_ = Exact(H[seen], seen)
             return
         rows = np.random.default_rng([self.random_state, 1]).permutation(X.shape[0])[:INDEX_QUERIES]
-        self.index_ = index.choose(
-            H[seen], seen, self._embed(X[np.sort(rows)]), seed=self.random_state, progress=context.progress
-        )
+        queries = self._embed(X[np.sort(rows)])
+        self.index_ = index.choose(H[seen], seen, queries, seed=self.random_state, progress=context.progress)
 
     def _embed(self, X: Csr) -> Floats:
         """Return X W of each document: (n, dim)."""
-        out = np.empty((X.shape[0], len(self.document_bias_)), np.float32)
-
-        def embed(start: int, stop: int) -> None:
-            embed_rows(
-                *csr_arrays(X), start, stop, self.feature_embeddings_, self.feature_scales_, self.document_bias_, out
-            )
-
-        run_blocks(embed, len(out), ROW_BLOCK)
-        return out
+        return embedded(csr_arrays(X), self.feature_embeddings_, self.feature_scales_, self.document_bias_)
 
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
         if allowed is None:

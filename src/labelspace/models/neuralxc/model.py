@@ -144,15 +144,12 @@ class NeuralXC(Model):
         must(len(self.output_weights_) == self.encoder_.code_dim, "an output layer on its codes")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = self._normalized(X)
+        X = normalize_rows(X) if self.normalize else X
         net = self._init_net(X, Y)  # step 1
         plan = autoencoder.phases(self.training, self.alpha, self.beta)  # step 2
         schedule = batch_schedule(X.shape[0], self.batch_size, self.epochs)
         run_phases(partial(self._train_step, net), plan, X.shape[0], schedule, net.rng, context.progress)
         self._store(net)  # step 7
-
-    def _normalized(self, X: Csr) -> Csr:
-        return normalize_rows(X) if self.normalize else X
 
     def _init_net(self, X: Csr, Y: Csr) -> NeuralXCNet:
         rng = np.random.default_rng(self.random_state)
@@ -239,11 +236,12 @@ class NeuralXC(Model):
         check_widths(views, self.widths_)
         n_layers = len(parse_layer_sizes(self.input_layers))
         phi_i = replace(self.encoder_, specs=self.encoder_.specs[:n_layers])
-        return phi_i.rows(self._normalized(self.read(views)))
+        documents = self.read(views)
+        return phi_i.rows(normalize_rows(documents) if self.normalize else documents)
 
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
         candidates = self.seen_ if allowed is None else self.seen_ & allowed
-        X = self._normalized(X)
+        X = normalize_rows(X) if self.normalize else X
         output = Layer(self.output_weights_, self.output_scales_, self.output_bias_)
         out = TopK.empty(X.shape[0], k)
 

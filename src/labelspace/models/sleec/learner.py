@@ -20,11 +20,10 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.kmeans import kmeans
 from labelspace.kernels.quantize import Int8s, quantize_int8, quantize_int16
-from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.document_neighbors import nearest_by_labels
 from labelspace.models.sleec.kernels import ClusterRows, nearest_in_cluster
-from labelspace.training.sparse_layers import product, products_at
+from labelspace.training.sparse_layers import embedded, product, products_at
 from labelspace.types import Csr, Doubles, Floats, Ints, Longs, TopK
 
 if TYPE_CHECKING:
@@ -77,32 +76,24 @@ def truncated_svd(observed: ObservedProducts, dim: int, rng: np.random.Generator
     return (left @ inner[:, :dim]) * roots, (right @ outer[:dim].T) * roots
 
 
-def label_embeddings(
-    Y: Csr,
-    dim: int,
-    n_neighbors: int,
-    max_iter: int,
-    tol: float,
-    rng: np.random.Generator,
-    tick: Callable[[int], None] = lambda steps: None,
-) -> Floats:
+def label_embeddings(Y: Csr, params: Sleec, rng: np.random.Generator, tick: Callable[[int], None]) -> Floats:
     """Return Z (n, dim), which minimizes |G - Z V'|^2 over Omega by alternating gradient steps on Z and V.
 
     Each step has the best length. The steps stop when a pass lowers the error by less than the share ``tol``.
     """
-    observed = ObservedProducts(Y, n_neighbors)
-    U, V = truncated_svd(observed, dim, rng)
+    observed = ObservedProducts(Y, params.n_label_neighbors)
+    U, V = truncated_svd(observed, params.embedding_dim, rng)
     error = observed.G.data - products_at(observed.G, U, V)
     squared = float(error @ error)
-    for done in range(1, max_iter + 1):
+    for done in range(1, params.max_iter + 1):
         tick(1)
         direction = product(observed.with_values(error), V)
         error = _step(U, direction, error, products_at(observed.G, direction, V))
         direction = product(observed.transposed(error), U)
         error = _step(V, direction, error, products_at(observed.G, U, direction))
         previous, squared = squared, float(error @ error)
-        if previous - squared <= tol * previous:
-            tick(max_iter - done)
+        if previous - squared <= params.tol * previous:
+            tick(params.max_iter - done)
             break
     return U
 
@@ -199,7 +190,7 @@ class Learner(NamedTuple):
         cluster = self.cluster_of(X)
         rows = np.repeat(cluster, np.diff(X.indptr))
         features = self.weight_rows[rows, X.indices]
-        vectors = _embed(X.data, features, X.indptr, self.weights, self.weight_scales)
+        vectors = embedded((X.data, features, X.indptr), self.weights, self.weight_scales, None, ROW_BLOCK)
         quantized, scales = quantize_int16(vectors)
         documents = ClusterRows(self.starts, self.vectors, self.scales, self.squares, self.documents)
         out = TopK.empty(len(vectors), n_neighbors)
@@ -217,20 +208,8 @@ class Learner(NamedTuple):
         """Return the cluster whose center has the largest inner product with each row."""
         if self.centers.shape[1] == 1:
             return np.zeros(X.shape[0], np.int64)
-        products = _embed(X.data, X.indices, X.indptr, self.centers, self.center_scales)
+        products = embedded(csr_arrays(X), self.centers, self.center_scales, None, ROW_BLOCK)
         return np.asarray(products.argmax(axis=1), np.int64)
-
-
-def _embed(data: Floats, features: Ints, indptr: Ints, table: Int8s, scales: Floats) -> Floats:
-    """Multiply a sparse matrix by a quantized table; a row of the result depends only on the same row of the matrix."""
-    out = np.empty((len(indptr) - 1, table.shape[1]), np.float32)
-    zeros = np.zeros(table.shape[1], np.float32)
-
-    def embed(start: int, stop: int) -> None:
-        embed_rows(data, features, indptr, start, stop, table, scales, zeros, out)
-
-    run_blocks(embed, len(out), ROW_BLOCK)
-    return out
 
 
 def cluster_documents(X: Csr, n_clusters: int, seed: int) -> tuple[Ints, Longs]:
@@ -269,7 +248,7 @@ def embed_cluster(
     X: Csr, Y: Csr, params: Sleec, rng: np.random.Generator, tick: Callable[[int], None]
 ) -> tuple[Floats, Floats]:
     """Make steps 2 to 5: return the regressors (n_features, dim) and the embeddings of the documents (n, dim)."""
-    Z = label_embeddings(Y, params.embedding_dim, params.n_label_neighbors, params.max_iter, params.tol, rng, tick)
+    Z = label_embeddings(Y, params, rng, tick)
     Z = np.pad(Z, ((0, 0), (0, params.embedding_dim - Z.shape[1])))  # if there are fewer documents than dimensions
     W = fit_regressors(X, Z, params.C, params.l1, params.rho, params.admm_iter)
     W = zero_smallest(W.reshape(-1, 1), params.weight_sparsity).reshape(W.shape)

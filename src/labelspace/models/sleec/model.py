@@ -109,7 +109,7 @@ class Sleec(Model):
         must(len(self.learners_) > 0 and self.Y_.shape[0] > 0, "learners and documents")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = self._scaled(X)
+        X = normalize_rows(X) if self.normalize else X
         n_clusters = min(self.n_clusters or max(1, X.shape[0] // CLUSTER_SIZE), X.shape[0])
         n_estimators = self.n_estimators or (1 if n_clusters == 1 else CLUSTERED_LEARNERS)
         total = n_estimators * n_clusters * (self.max_iter + 1)
@@ -122,12 +122,9 @@ class Sleec(Model):
             )
         self.Y_ = Y.copy()  # the caller may change the original
 
-    def _scaled(self, X: Csr) -> Csr:
-        return normalize_rows(X) if self.normalize else X
-
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
         Y = self.Y_ if allowed is None else self.mask_cache.get(allowed, lambda: labels_among(self.Y_, allowed))
-        X = self._scaled(X)
+        X = normalize_rows(X) if self.normalize else X
         m = min(self.n_neighbors, self.Y_.shape[0])
         nearest = [learner.nearest(X, m) for learner in self.learners_]  # step 6
         documents = np.concatenate([found.labels for found in nearest], axis=1)

@@ -11,13 +11,12 @@ block of n filters of one width are ordered by offset, then filter.
 from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.features.sequences import PAD, UNKNOWN
 from labelspace.kernels.compiled import kernel
 from labelspace.kernels.sparse_layers import Layer, Table, add_active_units, output_topk_row
-from labelspace.types import Csr, Floats, Ints, Longs
+from labelspace.types import Bools, Csr, Floats, Ints, Longs
 
 
 class Documents(NamedTuple):
@@ -62,6 +61,14 @@ class Documents(NamedTuple):
         return sp.csr_matrix((self.tokens, np.zeros_like(self.tokens), self.ends), shape=(self.n, 1))
 
 
+class Block(NamedTuple):
+    """Some filters of one width, and the column of their first one among all filters."""
+
+    width: int
+    n_filters: int
+    column: int
+
+
 class Convolutions(NamedTuple):
     """Filters (dim, columns), the columns by width, offset and filter, and how their windows are pooled."""
 
@@ -72,7 +79,7 @@ class Convolutions(NamedTuple):
     n_chunks: int
 
 
-class PredictionNetwork(NamedTuple):
+class Network(NamedTuple):
     """All layers: ``dense`` (pooled, hidden) and ``output`` (hidden, n_labels) have a scale per column."""
 
     vectors: Table
@@ -84,21 +91,14 @@ class PredictionNetwork(NamedTuple):
 
 @kernel()
 def pool_document(
-    products: Floats,
-    first: int,
-    n_filters: int,
-    width: int,
-    tokens: Ints,
-    column: int,
-    sums: Floats,
-    out: Floats,
-    at: Ints,
+    products: Floats, first: int, block: Block, tokens: Ints, sums: Floats, out: Floats, at: Ints
 ) -> None:
     """Find the largest window of each chunk of a document, for the filters with product columns from ``first`` on.
 
     A window begins at each word, and ends with the document at the latest. ``out`` and ``at`` (n_chunks, all filters)
     get value and position at the columns from ``column`` on; a document without words gets 0 and -1.
     """
+    width, n_filters, column = block
     n_words, n_chunks = len(tokens), len(out)
     for chunk in range(n_chunks):
         best, best_at = out[chunk, column : column + n_filters], at[chunk, column : column + n_filters]
@@ -126,23 +126,20 @@ def pool_document(
 
 
 @kernel()
-def pool_documents(
-    products: Floats, n_filters: int, width: int, documents: Documents, column: int, out: Floats, at: Ints
-) -> None:
+def pool_documents(products: Floats, block: Block, documents: Documents, out: Floats, at: Ints) -> None:
     """Call ``pool_document`` for a batch and one block of filters; ``out`` is (batch, chunks, filters)."""
     tokens, ends = documents
-    sums = np.empty(n_filters, np.float32)
+    sums = np.empty(block.n_filters, np.float32)
     for i in range(len(out)):
         words = tokens[ends[i] : ends[i + 1]]
-        pool_document(products, 0, n_filters, width, words, column, sums, out[i], at[i])
+        pool_document(products, 0, block, words, sums, out[i], at[i])
 
 
 @kernel()
-def product_gradients(
-    gradient: Floats, at: Ints, n_filters: int, width: int, documents: Documents, column: int, out: Floats
-) -> None:
+def product_gradients(gradient: Floats, at: Ints, block: Block, documents: Documents, out: Floats) -> None:
     """Pass the gradient by the pooled values (batch, chunks, filters) on to the products of a block of filters."""
     tokens, ends = documents
+    width, n_filters, column = block
     out[:] = np.float32(0.0)
     for i in range(len(gradient)):
         words = tokens[ends[i] : ends[i + 1]]
@@ -202,13 +199,7 @@ def number_words(words: Ints, slots: Ints, ids: Ints, local: Ints) -> int:
 
 @kernel()
 def convolution_topk(
-    documents: Documents,
-    start: int,
-    stop: int,
-    network: PredictionNetwork,
-    allowed: npt.NDArray[np.bool_],
-    out_labels: Ints,
-    out_scores: Floats,
+    documents: Documents, start: int, stop: int, network: Network, allowed: Bools, labels: Ints, scores: Floats
 ) -> None:
     """Find the top allowed labels for the documents start..stop, whose tokens are rows of the network's vectors.
 
@@ -232,8 +223,8 @@ def convolution_topk(
         word_products(ids, n, network.vectors, network.vector_scales, filters, products)
         first = 0
         for w in range(len(widths)):
-            column = w * n_filters
-            pool_document(products, first, n_filters, widths[w], local[:n_words], column, sums, pooled, at)
+            block = Block(widths[w], n_filters, w * n_filters)
+            pool_document(products, first, block, local[:n_words], sums, pooled, at)
             first += widths[w] * n_filters
         for chunk in range(n_chunks):
             for f in range(len(filter_bias)):
@@ -242,4 +233,4 @@ def convolution_topk(
         add_active_units(pooled.reshape(-1), dense, hidden)
         for unit in range(len(hidden)):
             hidden[unit] = max(hidden[unit] * dense_scales[unit] + dense_bias[unit], np.float32(0.0))
-        output_topk_row(hidden, network.output, allowed, out_scores[i], out_labels[i])
+        output_topk_row(hidden, network.output, allowed, scores[i], labels[i])

@@ -27,6 +27,7 @@ frequencies. A label without training documents is never suggested.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,15 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
-from labelspace.estimator.parameter_constraints import (
-    boolean,
-    integer,
-    layer_sizes,
-    list_of,
-    optional,
-    parse_layer_sizes,
-    real,
-)
+from labelspace.estimator.parameter_constraints import boolean, integer, layer_sizes, list_of, parse_layer_sizes, real
 from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.sequences import NUMBER, UNKNOWN, Sequences
 from labelspace.features.views import TEXT
@@ -53,8 +46,8 @@ from labelspace.kernels.threads import topk_in_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.models.xmlcnn.kernels import Convolutions, Documents, PredictionNetwork, convolution_topk
-from labelspace.models.xmlcnn.network import ConvolutionalNet, StepSettings
+from labelspace.models.xmlcnn.kernels import Convolutions, Documents, Network, convolution_topk
+from labelspace.models.xmlcnn.network import ConvolutionalNet, Sizes
 from labelspace.models.xmlcnn.word_vectors import GLOVE, WORD_VECTORS, glove_folder, initial_vectors
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import VALIDATION_K, batch_schedule, epoch_batches, r_precision, run_epochs
@@ -104,7 +97,7 @@ class XMLCNN(Model):
     }
 
     word_vectors: str | None = param(
-        None, optional(WORD_VECTORS), "Initial word embeddings: glove, or a file FILE.txt or FILE.npz; none learns all."
+        None, WORD_VECTORS, "Initial word embeddings: glove, or a file FILE.txt or FILE.npz; none learns all."
     )
     word_dim: int | None = param(
         None, integer(1, at_most=4096), f"Dimension of word embeddings; none takes {WORD_DIM}, or that of word_vectors."
@@ -173,12 +166,8 @@ class XMLCNN(Model):
             with threadpool_limits(1, user_api="blas"):
                 net.standardize_filters(sample)
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
-        batch_size, epochs = batch_schedule(
-            documents.n, self.batch_size, self.epochs, STEPS, EPOCHS, usual=USUAL_BATCH_SIZE
-        )
-
-        def run_epoch(epoch: int) -> None:
-            self._run_epoch(net, documents, Y, epoch, epochs, batch_size, context.progress)
+        schedule = batch_schedule(documents.n, self.batch_size, self.epochs, STEPS, EPOCHS, usual=USUAL_BATCH_SIZE)
+        run_epoch = partial(self._run_epoch, net, documents, Y, schedule, context.progress)
 
         def validate() -> float:
             assert validation is not None
@@ -189,16 +178,10 @@ class XMLCNN(Model):
         tables = [table for part, labels in data for table in (part.table(), labels)]
         fingerprint = {"params": self.get_params(), "data": data_fingerprint(*tables)}
         with threadpool_limits(1, user_api="blas"):
-            self.validation_scores_ = run_epochs(
-                net,
-                epochs,
-                run_epoch,
-                None if validation is None else validate,
-                self.patience,
-                fingerprint,
-                context.checkpoint,
-            )
+            check = None if validation is None else validate
+            scores = run_epochs(net, schedule[1], run_epoch, check, self.patience, fingerprint, context.checkpoint)
             self._store(net, sample)
+        self.validation_scores_ = scores
 
     def _random_network(self, Y: Csr) -> ConvolutionalNet:
         rng = np.random.default_rng(self.random_state)
@@ -209,27 +192,21 @@ class XMLCNN(Model):
                 f"word_dim must be that of the word vectors, {vectors.shape[1]}, but is {self.word_dim}; set it to none"
             )
         vectors[:NUMBER] = 0.0  # the padding, and unknown words
-        sizes = (self._widths.tolist(), self.n_filters, self.n_chunks, self.hidden_dim)
-        return ConvolutionalNet(vectors, *sizes, log_odds(Y), rng, self.batch_norm)
+        sizes = Sizes(self._widths.tolist(), self.n_filters, self.n_chunks, self.hidden_dim)
+        return ConvolutionalNet(vectors, sizes, log_odds(Y), rng, self.batch_norm)
 
     def _run_epoch(
-        self,
-        net: ConvolutionalNet,
-        documents: Documents,
-        Y: Csr,
-        epoch: int,
-        epochs: int,
-        batch_size: int,
-        progress: Progress,
+        self, net: ConvolutionalNet, data: Documents, Y: Csr, schedule: tuple[int, int], progress: Progress, epoch: int
     ) -> None:
         """Make one pass over the documents (steps 2 to 5); draws depend only on the seed and the epoch's number."""
         rng = np.random.default_rng([self.random_state, 1, epoch])
-        n_batches = len(range(0, documents.n, batch_size))
-        batches = epoch_batches(documents.n, batch_size, epoch, epochs, rng)
+        batch_size, epochs = schedule
+        n_batches = len(range(0, data.n, batch_size))
+        batches = epoch_batches(data.n, batch_size, epoch, epochs, rng)
         for done, (rows, decay) in enumerate(batches, epoch * n_batches + 1):
-            batch = documents.rows(rows).without_words(self.input_dropout, rng)
-            settings = StepSettings(self.dropout, self.learning_rate * decay, self.feature_learning_rate * decay)
-            net.train_step(batch, Y, rows, settings, rng)
+            batch = data.rows(rows).without_words(self.input_dropout, rng)
+            rates = (self.learning_rate * decay, self.feature_learning_rate * decay)
+            net.train_step(batch, Y, rows, self.dropout, rates, rng)
             progress("batches", done, epochs * n_batches)
 
     def _store(self, net: ConvolutionalNet, sample: Documents) -> None:
@@ -239,11 +216,8 @@ class XMLCNN(Model):
                 "weights must stay finite in training, but some are not; lower learning_rate or feature_learning_rate"
             )
         self.word_vectors_, self.word_scales_ = quantize_int8(net.words.vectors)
-        weights = net.prediction_weights(sample)
-        self.filters_ = weights.filters
-        self.filter_bias_ = weights.filter_bias
-        self.bottleneck_bias_ = weights.hidden_bias
-        rows, self.bottleneck_scales_ = quantize_int8(weights.bottleneck)
+        self.filters_, self.filter_bias_, bottleneck, self.bottleneck_bias_ = net.prediction_weights(sample)
+        rows, self.bottleneck_scales_ = quantize_int8(bottleneck)
         self.bottleneck_ = np.ascontiguousarray(rows.T)
         self.output_weights_, self.output_scales_ = net.output.quantized_weights()
         self.output_bias_ = net.output.bias_values
@@ -261,13 +235,10 @@ class XMLCNN(Model):
 
     def _rank(self, documents: Documents, k: int, allowed: Bools) -> TopK:
         """Return the best of the allowed labels of each document with their z."""
-        network = PredictionNetwork(
-            self.word_vectors_,
-            self.word_scales_,
-            Convolutions(self.filters_, self.filter_bias_, self._widths, self.n_filters, self.n_chunks),
-            Layer(self.bottleneck_, self.bottleneck_scales_, self.bottleneck_bias_),
-            Layer(self.output_weights_, self.output_scales_, self.output_bias_),
-        )
+        filters = Convolutions(self.filters_, self.filter_bias_, self._widths, self.n_filters, self.n_chunks)
+        dense = Layer(self.bottleneck_, self.bottleneck_scales_, self.bottleneck_bias_)
+        output = Layer(self.output_weights_, self.output_scales_, self.output_bias_)
+        network = Network(self.word_vectors_, self.word_scales_, filters, dense, output)
         return topk_in_blocks(convolution_topk, documents, network, allowed, n=documents.n, k=k, block=ROW_BLOCK)
 
     def report(self) -> dict[str, Any]:

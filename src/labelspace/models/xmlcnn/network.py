@@ -5,15 +5,13 @@ of a batch by its columns (a matrix product), and adds the products of each wind
 not depend on the number of threads, and sums over blocks are in one order.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.xmlcnn.kernels import Documents, pool_documents, product_gradients
+from labelspace.models.xmlcnn.kernels import Block, Documents, pool_documents, product_gradients
 from labelspace.store import Arrays
 from labelspace.training.dense_layers import OutputLayer
 from labelspace.training.losses import label_block_bce_gradient
@@ -74,65 +72,31 @@ class BatchNorm:
         return values.mean(axis=0), np.sqrt(values.var(axis=0) + MIN_VARIANCE)
 
 
-@dataclass(frozen=True)
-class FilterBlock:
-    """Some filters of one width: weights (dim, width * n), the columns by offset, then filter."""
+class FilterBlock(NamedTuple):
+    """Some filters of one width: weights (dim, width * n_filters), the columns by offset, then filter."""
 
-    width: int
-    column: int  # of its first filter among all
-    n: int
+    shape: Block
     weights: AdamParameter
 
-    def pool(self, vectors: Floats, batch: Documents, out: Floats, at: Ints) -> None:
-        """Find the largest window of each chunk, and where it begins: (batch, chunks, filters)."""
-        products = vectors @ self.weights.value
-        pool_documents(products, self.n, self.width, batch, self.column, out, at)
 
-    def backward(
-        self, gradient: Floats, at: Ints, vectors: Floats, batch: Documents, rate: float, n_steps: int
-    ) -> Floats:
-        """Update on the gradient by the pooled values; return the gradient by the words' vectors."""
-        by_products = np.empty((len(vectors), self.width * self.n), np.float32)
-        product_gradients(gradient, at, self.n, self.width, batch, self.column, by_products)
-        by_vectors: Floats = by_products @ self.weights.value.T
-        self.weights.step(vectors.T @ by_products, rate, n_steps)
-        return by_vectors
+class Sizes(NamedTuple):
+    """The sizes of a network."""
 
-
-@dataclass(frozen=True)
-class StepSettings:
-    """Settings of a step."""
-
-    dropout: float
-    learning_rate: float
-    feature_learning_rate: float
-
-
-class PredictionWeights(NamedTuple):
-    """Filters and bottleneck with their normalization: h = relu(W_h relu(pooled + filter_bias) + hidden_bias)."""
-
-    filters: Floats  # (dim, columns), the columns by width, offset and filter
-    filter_bias: Floats
-    bottleneck: Floats  # W_h (hidden_dim, pooled)
-    hidden_bias: Floats
+    widths: list[int]
+    n_filters: int  # of each width
+    n_chunks: int
+    hidden_dim: int
 
 
 class ConvolutionalNet:
     """The network in training: all that a step changes."""
 
     def __init__(
-        self,
-        vectors: Floats,
-        widths: Sequence[int],
-        n_filters: int,
-        n_chunks: int,
-        hidden_dim: int,
-        bias: Floats,
-        rng: np.random.Generator,
-        batch_norm: bool = True,
+        self, vectors: Floats, sizes: Sizes, bias: Floats, rng: np.random.Generator, batch_norm: bool = True
     ) -> None:
         self.words = SparseLayer(vectors)
-        self.widths, self.n_filters, self.n_chunks = widths, n_filters, n_chunks
+        self.widths, self.n_filters, self.n_chunks, hidden_dim = sizes
+        widths, n_filters, n_chunks, _ = sizes
         self.blocks = [
             _random_block(width, i * n_filters + first, min(FILTER_BLOCK, n_filters - first), vectors.shape[1], rng)
             for i, width in enumerate(widths)
@@ -161,11 +125,12 @@ class ConvolutionalNet:
         return arrays
 
     def train_step(
-        self, batch: Documents, Y: Csr, rows: Ints, settings: StepSettings, rng: np.random.Generator
+        self, batch: Documents, Y: Csr, rows: Ints, dropout: float, rates: tuple[float, float], rng: np.random.Generator
     ) -> None:
-        """Make one step on a batch whose labels are ``Y[rows]``."""
+        """Make one step on a batch whose labels are ``Y[rows]``; ``rates`` are of dense weights and of embeddings."""
+        rate, feature_rate = rates
         self.n_steps += 1
-        rate, n_steps = settings.learning_rate, self.n_steps
+        n_steps = self.n_steps
         ids, batch = self._distinct_words(batch)
         vectors = self.words.vectors[ids]
         largest, at = self._largest_windows(vectors, batch)
@@ -173,7 +138,7 @@ class ConvolutionalNet:
         np.maximum(pooled, np.float32(0), out=pooled)
         flat = pooled.reshape(batch.n, -1)
         hidden, of_units = self.hidden_norm.forward(flat @ self.bottleneck.value.T)
-        mask = (rng.random(hidden.shape, np.float32) >= settings.dropout) / np.float32(1 - settings.dropout)
+        mask = (rng.random(hidden.shape, np.float32) >= dropout) / np.float32(1 - dropout)
         mask *= hidden > 0  # dropout and ReLU
         hidden *= mask
         by_hidden = self.output.backward(hidden, partial(label_block_bce_gradient, Y, rows), rate, n_steps)
@@ -184,7 +149,7 @@ class ConvolutionalNet:
         by_pooled *= pooled > 0
         gradient = self.filter_norm.backward(of_filters, by_pooled, rate, n_steps).reshape(largest.shape)
         by_vectors = self._backward(gradient, at, vectors, batch, rate)
-        self.words.update_rows(ids, by_vectors, settings.feature_learning_rate)
+        self.words.update_rows(ids, by_vectors, feature_rate)
 
     def standardize_filters(self, documents: Documents) -> None:
         """Scale and shift the filters so that their pooled values in some documents have mean 0 and deviation 1.
@@ -194,25 +159,29 @@ class ConvolutionalNet:
         values = self._windows_by_parts(documents).reshape(-1, len(self.filter_norm.shift.value))
         scales = np.float32(1) / np.maximum(values.std(axis=0), MIN_STD)
         self.filter_norm.shift.value[:] = -values.mean(axis=0) * scales
-        for block in self.blocks:
-            block.weights.value *= np.tile(scales[block.column : block.column + block.n], block.width)
+        for (width, n, column), weights in self.blocks:
+            weights.value *= np.tile(scales[column : column + n], width)
 
-    def prediction_weights(self, documents: Documents) -> PredictionWeights:
-        """Filters and bottleneck for single documents: normalized as if these documents were the batch."""
+    def prediction_weights(self, documents: Documents) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return weights and biases of filters and bottleneck, normalized as if these documents were the batch.
+
+        h = relu(W_h relu(pooled + filter_bias) + hidden_bias); the columns of the filters (dim, columns) are by width,
+        offset and filter, W_h is (hidden_dim, pooled).
+        """
         largest = self._windows_by_parts(documents)
         factors, filter_bias = self.filter_norm.factor_and_bias(largest.reshape(-1, largest.shape[2]))
         pooled = np.maximum(largest * factors + filter_bias, np.float32(0)).reshape(documents.n, -1)
         unit_factors, hidden_bias = self.hidden_norm.factor_and_bias(pooled @ self.bottleneck.value.T)
         by_width = zip(np.split(factors, len(self.widths)), self.widths, strict=True)
         filters = self.filter_columns() * np.concatenate([np.tile(part, width) for part, width in by_width])
-        return PredictionWeights(filters, filter_bias, self.bottleneck.value * unit_factors[:, None], hidden_bias)
+        return filters, filter_bias, self.bottleneck.value * unit_factors[:, None], hidden_bias
 
     def filter_columns(self) -> Floats:
         """Return the weights of all filters (dim, columns), the columns by width, offset and filter."""
         parts = []
         for i, width in enumerate(self.widths):
-            of_width = [block for block in self.blocks if block.column // self.n_filters == i]
-            arrays = [block.weights.value.reshape(-1, width, block.n) for block in of_width]
+            of_width = [block for block in self.blocks if block.shape.column // self.n_filters == i]
+            arrays = [weights.value.reshape(-1, width, shape.n_filters) for shape, weights in of_width]
             parts.append(np.concatenate(arrays, axis=2).reshape(-1, width * self.n_filters))
         return np.concatenate(parts, axis=1)
 
@@ -237,8 +206,8 @@ class ConvolutionalNet:
         out, at = np.empty(shape, np.float32), np.empty(shape, np.int32)
 
         def pool(start: int, stop: int) -> None:
-            for block in self._widest_first[start:stop]:
-                block.pool(vectors, batch, out, at)
+            for shape, weights in self._widest_first[start:stop]:
+                pool_documents(vectors @ weights.value, shape, batch, out, at)
 
         run_blocks(pool, len(self.blocks), 1)
         return out, at
@@ -248,8 +217,11 @@ class ConvolutionalNet:
 
         def update(start: int, stop: int) -> None:
             for i in range(start, stop):
-                block = self._widest_first[i]
-                parts[i] = block.backward(gradient, at, vectors, batch, rate, self.n_steps)
+                shape, weights = self._widest_first[i]
+                by_products = np.empty((len(vectors), shape.width * shape.n_filters), np.float32)
+                product_gradients(gradient, at, shape, batch, by_products)
+                parts[i] = by_products @ weights.value.T
+                weights.step(vectors.T @ by_products, rate, self.n_steps)
 
         run_blocks(update, len(self.blocks), 1)
         by_vectors: Floats = parts.sum(axis=0)  # in one order, whatever the threads did
@@ -258,9 +230,9 @@ class ConvolutionalNet:
     @property
     def _widest_first(self) -> list[FilterBlock]:
         """The blocks, those with the most work first, so that threads end together."""
-        return sorted(self.blocks, key=lambda block: -block.width)
+        return sorted(self.blocks, key=lambda block: -block.shape.width)
 
 
 def _random_block(width: int, column: int, n: int, dim: int, rng: np.random.Generator) -> FilterBlock:
     weights = rng.standard_normal((dim, width * n), np.float32) * np.float32((dim * width) ** -0.5)
-    return FilterBlock(width, column, n, AdamParameter(weights))
+    return FilterBlock(Block(width, n, column), AdamParameter(weights))
