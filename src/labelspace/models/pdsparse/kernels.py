@@ -54,15 +54,10 @@ class GrowingRows(NamedTuple):
     @classmethod
     def empty(cls, n_rows: int) -> Self:
         """Return a matrix of zeros."""
-        return cls(
-            labels=np.zeros(INITIAL_ROOM, np.int32),
-            values=np.zeros(INITIAL_ROOM, np.float32),
-            moments=np.zeros(INITIAL_ROOM, np.float32),
-            starts=np.zeros(n_rows, np.int64),
-            sizes=np.zeros(n_rows, np.int32),
-            rooms=np.zeros(n_rows, np.int32),
-            end=np.zeros(1, np.int64),
-        )
+        labels, starts = np.zeros(INITIAL_ROOM, np.int32), np.zeros(n_rows, np.int64)
+        values, moments = np.zeros((2, INITIAL_ROOM), np.float32)
+        sizes, rooms = np.zeros((2, n_rows), np.int32)
+        return cls(labels, values, moments, starts, sizes, rooms, np.zeros(1, np.int64))
 
     def grown(self) -> Self:
         """Return the matrix in a pool of twice the length."""
