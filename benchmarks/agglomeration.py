@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.source import open_source
+from labelspace.labels.tree import balance
 from labelspace.models.hierarchicalxc.dendrogram import TIES, complete_link, label_similarity, rebalanced
 from labelspace.types import Csr
 
@@ -89,8 +90,8 @@ def measure(source: str, similarity: str, seed: int) -> None:
         done = time.perf_counter()
         row = (
             S.shape[0], (S.nnz - np.count_nonzero(S.diagonal())) // 2, f"{counted:.1f}", ties, f"{built - start:.2f}",
-            np.count_nonzero(tree.similarity), tree.height(), f"{tree.balance():.4f}", f"{done - built:.2f}",
-            low.height(), f"{low.balance():.2f}", before, peak(),
+            np.count_nonzero(tree.similarity), tree.height(), f"{balance(tree.n_labels, tree.height()):.4f}",
+            f"{done - built:.2f}", low.height(), f"{balance(low.n_labels, low.height()):.2f}", before, peak(),
         )  # fmt: skip
         print(line(row), flush=True)
 

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
 from labelspace.models.neighbors.kernels import strong_values
-from labelspace.models.neighbors.pruning import keep_entries, strong_entries
+from labelspace.models.neighbors.model import keep_entries, strong_entries
 
 
 def test_kept_rows_have_norm_1_and_what_is_left_out_is_small():

@@ -1,5 +1,6 @@
 import numpy as np
 
+from labelspace.features.normalize import normalize_rows
 from labelspace.models.sleec import Sleec
 from labelspace.models.sleec.learner import cluster_documents, zero_smallest
 from labelspace.models.sleec.model import vote_weights
@@ -8,7 +9,7 @@ from labelspace.models.sleec.model import vote_weights
 def test_neighbors_are_those_of_brute_force_on_the_embeddings(data):
     train, test = data
     model = Sleec(embedding_dim=20, n_clusters=2, n_estimators=1).fit(train.X, train.Y)
-    learner, X = model.learners_[0], model._scaled(test.X)
+    learner, X = model.learners_[0], normalize_rows(test.X)
     near, cluster = learner.nearest(X, 8), learner.cluster_of(X)
     points = learner.vectors * learner.scales[:, None]
     for c in np.unique(cluster):
@@ -26,7 +27,7 @@ def test_the_embeddings_of_training_documents_are_those_of_the_regressors(data):
     model = Sleec(embedding_dim=20).fit(train.X, train.Y)
     learner = model.learners_[0]
     W = learner.weights[learner.weight_rows[0]] * learner.weight_scales[learner.weight_rows[0]][:, None]
-    expected = (model._scaled(train.X) @ W)[learner.documents]
+    expected = (normalize_rows(train.X) @ W)[learner.documents]
     assert np.allclose(learner.vectors * learner.scales[:, None], expected, atol=0.02)
 
 
@@ -34,7 +35,7 @@ def test_documents_with_like_labels_are_nearer_than_by_their_features(data):
     train, test = data
     model = Sleec(embedding_dim=30).fit(train.X, train.Y)
     hits = test.Y[np.arange(200), model.predict_topk(test.X, 1).labels[:, 0]].mean()
-    X, Q = model._scaled(train.X), model._scaled(test.X)
+    X, Q = normalize_rows(train.X), normalize_rows(test.X)
     cosine = train.Y[np.asarray((Q @ X.T).toarray().argsort(axis=1)[:, -50:]).ravel()].toarray()
     by_features = cosine.reshape(200, 50, -1).sum(axis=1).argmax(axis=1)
     assert hits > test.Y[np.arange(200), by_features].mean() + 0.02

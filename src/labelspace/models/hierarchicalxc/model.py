@@ -37,6 +37,7 @@ import numpy as np
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import (
+    Constraint,
     boolean,
     integer,
     layer_sizes,
@@ -56,13 +57,8 @@ from labelspace.labels.tree import PRUNED_BIAS, PRUNED_LOG, TreeNodes, widen_bea
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.models.hierarchicalxc.classifiers import (
-    CodeNet,
-    LinearClassifiers,
-    NodeTargets,
-    init_classifiers,
-    train_linear_classifiers,
-)
+from labelspace.models.hierarchicalxc import classifiers
+from labelspace.models.hierarchicalxc.classifiers import CodeNet, LinearClassifiers, NodeTargets
 from labelspace.models.hierarchicalxc.dendrogram import MEASURES, TIES, cluster_labels
 from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_specs
@@ -93,6 +89,11 @@ PAPER: Mapping[str, Any] = {
 }
 # Section 4: the autoencoder of NeuralXC. The layers are those of the authors' program for Bibtex.
 AUTHORS: Mapping[str, Any] = {**PAPER, "input_layers": "1152,600,256"}
+
+
+def code_param(default: Any, constraint: Constraint, meaning: str) -> Any:  # noqa: ANN401 - a declaration
+    """Declare a parameter that has an effect with ``input="code"``."""
+    return param(default, constraint, meaning).only_with(input="code")
 
 
 class CodeClassifiers(NamedTuple):
@@ -137,33 +138,25 @@ class HierarchicalXC(Model):
     ties: str = param("average", one_of(*TIES), "How clusters that share no documents are joined.")
     balance: str = param("auto", one_of("auto", "always", "never"), "Whether a chain-like tree is rebalanced.")
     input: str = param("code", one_of("code", "features"), "What node classifiers read: the code, or the features.")
-    input_layers: int | str = param(
+    input_layers: int | str = code_param(
         512, layer_sizes(), "Units from the features to the code, the last being the code."
-    ).only_with(input="code")
-    activation: str = param("relu", one_of(*ACTIVATIONS), "Activation function of hidden layers.").only_with(
-        input="code"
     )
-    input_code: str = param("linear", one_of(*ACTIVATIONS), "Activation function of the document code.").only_with(
-        input="code"
-    )
-    alpha: float = param(1.0, real(at_least=0), "Weight of the reconstruction of documents.").only_with(input="code")
+    activation: str = code_param("relu", one_of(*ACTIVATIONS), "Activation function of hidden layers.")
+    input_code: str = code_param("linear", one_of(*ACTIVATIONS), "Activation function of the document code.")
+    alpha: float = code_param(1.0, real(at_least=0), "Weight of the reconstruction of documents.")
     training: str = parameters.training().only_with(input="code")
     epochs: int | None = parameters.epochs().only_with(input="code")
     batch_size: int | None = parameters.batch_size().only_with(input="code")
     learning_rate: float = parameters.learning_rate(0.003).only_with(input="code")
     feature_learning_rate: float = parameters.feature_learning_rate(0.1).only_with(input="code")
-    node_learning_rate: float = param(0.03, real(above=0), "Learning rate of the node classifiers.").only_with(
-        input="code"
-    )
+    node_learning_rate: float = code_param(0.03, real(above=0), "Learning rate of the node classifiers.")
     dropout: float = parameters.dropout(0.1).only_with(input="code")
     input_dropout: float = parameters.input_dropout(0.0).only_with(input="code")
     n_sampled_features: int | None = parameters.n_sampled_features().only_with(input="code")
-    off_path: int = param(
+    off_path: int = code_param(
         1, integer(0), "Steps that training documents are followed off their paths, as negatives."
-    ).only_with(input="code")
-    prior_bias: bool = param(True, boolean(), "Start the bias of a node at the log-odds of its frequency.").only_with(
-        input="code"
     )
+    prior_bias: bool = code_param(True, boolean(), "Start the bias of a node at the log-odds of its frequency.")
     C: float = parameters.C(10.0).only_with(input="features")
     threshold: float = parameters.threshold(0.1).only_with(input="features")
     beam_size: int = parameters.beam_size(20)
@@ -207,7 +200,7 @@ class HierarchicalXC(Model):
             self._fit_code(X, Y, context)  # step 3
         else:  # step 4
             settings = (float(self.C), float(self.threshold), self.random_state, partial(context.progress, "nodes"))
-            self.linear_classifiers_ = train_linear_classifiers(X, Y[:, seen], tree, *settings)
+            self.linear_classifiers_ = classifiers.train_linear_classifiers(X, Y[:, seen], tree, *settings)
 
     def _fit_code(self, X: Csr, Y: Csr, context: FitContext) -> None:
         rng = np.random.default_rng(self.random_state)
@@ -217,7 +210,7 @@ class HierarchicalXC(Model):
         net = CodeNet(
             encoder=SparseEncoder.random(X, sizes, self.activation, self.input_code, rng),
             decoder=SparseDecoder.random(X, sizes[::-1], self.activation, n_sampled, rng),
-            classifiers=init_classifiers(targets, sizes[-1], self.prior_bias, rng),
+            classifiers=classifiers.init_classifiers(targets, sizes[-1], self.prior_bias, rng),
             targets=targets,
         )
         schedule = batch_schedule(X.shape[0], self.batch_size, self.epochs)

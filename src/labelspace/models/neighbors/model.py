@@ -15,6 +15,7 @@ bits, the search is exact, and nothing is hashed: the features that most documen
 that can still be among the best (``kernels.py``).
 """
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -29,6 +30,7 @@ from labelspace.estimator.state_constraints import IDS, array, ids, must, offset
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.knn import LabelSets, vote_by_similarity
+from labelspace.kernels.normalize import normalized_values
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.threads import run_blocks, thread_zeros
 from labelspace.labels.document_neighbors import total_dcg
@@ -37,8 +39,13 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import ColumnShares, Evidence, Voter, logit
 from labelspace.models.fit_context import FitContext
-from labelspace.models.neighbors.kernels import Postings, nearest_quantized_rows, shared_products, to_gaps
-from labelspace.models.neighbors.pruning import keep_entries, strong_entries
+from labelspace.models.neighbors.kernels import (
+    Postings,
+    nearest_quantized_rows,
+    shared_products,
+    strong_values,
+    to_gaps,
+)
 from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, Progress, TopK
 
@@ -49,6 +56,7 @@ FREQUENT_SHARE = (1 / 128, 1 / 384)
 MIN_FREQUENT = 4  # documents of a frequent feature
 MIN_FEATURES = 32  # of a document that are never left out: short documents cost little, and each of their words counts
 ROW_BLOCK = 128  # documents per task
+PRUNING_BLOCK = 1024  # documents per task of pruning, which is quick
 SAMPLE = 1000  # training documents tagged from the others to choose m and p
 N_NEIGHBORS = (10, 20, 50, 100)  # candidates
 POWERS = (1.0, 2.0, 4.0, 8.0)  # candidates
@@ -296,3 +304,44 @@ class Votes:
             vote = float((log_odds - baseline) * weights[i] / own)
             voters.append(Voter(int(self.documents[i]), float(self.similarities[i]), vote, shared, view))
         return Evidence(log_odds, baseline, {view: ColumnShares(columns, shares)}, voters=voters)
+
+
+def strong_entries(X: Csr, share: float, at_least: int) -> Bools:
+    """Return which values of X to keep: the values left out have at most ``share`` of the sum of squares of their row.
+
+    The weakest are left out first, and values of the same size together. At least ``at_least`` are kept in every row.
+
+    >>> import scipy.sparse as sp
+    >>> X = sp.csr_matrix(np.array([[0.1, 1.0, -0.3], [1.0, 1.0, 1.0]]))
+    >>> strong_entries(X, share=0.05, at_least=1).tolist()
+    [False, True, True, True, True, True]
+    """
+    kept = np.ones(X.nnz, bool)
+    if not share:
+        return kept
+
+    def mark(start: int, stop: int) -> None:
+        strong_values(X.data, X.indptr, start, stop, share, at_least, kept)
+
+    run_blocks(mark, X.shape[0], PRUNING_BLOCK)
+    return kept
+
+
+def keep_entries(X: Csr, kept: Bools) -> Csr:
+    """Return X, whose rows have norm 1, with the ``kept`` values only, and rows of norm 1 again.
+
+    >>> import scipy.sparse as sp
+    >>> X = sp.csr_matrix(np.array([[0.6, 0.8], [0.8, 0.6]], np.float32))
+    >>> keep_entries(X, np.array([False, True, True, True])).toarray().tolist()
+    [[0.0, 1.0], [0.800000011920929, 0.6000000238418579]]
+    """
+    if kept.all():
+        return X
+    indptr = np.append(0, np.cumsum(kept))[X.indptr].astype(X.indptr.dtype)
+    sizes, values = np.diff(indptr), X.data[kept]
+    # A row that lost nothing stays as it is, bit for bit: it must not depend on the other rows.
+    changed = np.repeat(sizes != np.diff(X.indptr), sizes)
+    rows = copy(X)  # SciPy's constructor takes ten times as long
+    rows.data = np.where(changed, normalized_values(values, indptr), values)
+    rows.indices, rows.indptr = X.indices[kept], indptr
+    return rows

@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labelspace.estimator import param
-from labelspace.estimator.parameter_constraints import boolean, integer, optional, real
+from labelspace.estimator.parameter_constraints import Constraint, boolean, integer, optional, real
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.dual_cd import SolverOptions, squared_norms
@@ -54,6 +54,11 @@ SELECTIONS = 4  # room for active labels besides a document's own, times ``n_sel
 MIN_ROOM = 64  # room for active labels if ``n_selected`` is small
 
 State = tuple[ActiveLabels, GrowingRows]
+
+
+def joint_param(default: Any, constraint: Constraint, meaning: str) -> Any:  # noqa: ANN401 - a declaration
+    """Declare a parameter of PD-Sparse, which trains all labels together."""
+    return param(default, constraint, meaning).only_with(per_label=False)
 
 
 class PDSparse(LinearModel):
@@ -81,21 +86,15 @@ class PDSparse(LinearModel):
     per_label: bool = param(False, boolean(), "Train each label by itself with squared hinge loss: PPD-Sparse.")
     l1_weight: float = param(0.1, real(at_least=0), "Weight of the L1 regularizer.")
     C: float = parameters.C(1.0)
-    average: bool = param(
-        True, boolean(), "Average the weights over all steps, later ones with more weight."
-    ).only_with(per_label=False)
-    n_selected: int = param(50, integer(1), "Labels that a step may make active in a document.").only_with(
-        per_label=False
-    )
+    average: bool = joint_param(True, boolean(), "Average the weights over all steps, later ones with more weight.")
+    n_selected: int = joint_param(50, integer(1), "Labels that a step may make active in a document.")
     threshold: float = parameters.threshold(0.01).only_with(per_label=True)
     tol: float = parameters.tol()
     max_iter: int = parameters.max_iter(50)
-    post_max_iter: int = param(0, integer(0), "Maximum number of passes without L1 afterwards.").only_with(
-        per_label=False
-    )
-    patience: int | None = param(
+    post_max_iter: int = joint_param(0, integer(0), "Maximum number of passes without L1 afterwards.")
+    patience: int | None = joint_param(
         3, optional(integer(1)), "Stop after this many passes without improvement on validation documents."
-    ).only_with(per_label=False)
+    )
     normalize: bool | None = param(
         None, boolean(), "Scale every document to length one first; none does so per label only."
     )
