@@ -12,6 +12,7 @@ from typing import Annotated, Self
 
 import numpy as np
 
+from labelspace.estimator.parameter_constraints import optional, real
 from labelspace.estimator.state_constraints import array, must, plain
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.sparse_layers import embed_rows, sampled_squared_errors
@@ -21,6 +22,7 @@ from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import ROW_BLOCK, Batch, SparseLayer
 from labelspace.types import Csr, Floats, Ints
 
+RECONSTRUCTION_ERROR = plain(optional(real()))  # what a model saves of it; None without an autoencoder
 DECODER_RATE_FACTOR = 0.1  # of the dense learning rate: at 1 a decoder overshoots, and its error spoils the codes
 
 
@@ -66,11 +68,8 @@ def phases(training: str, alpha: float, beta: float | None = None) -> list[Train
     """
     joint = TrainingPhase(alpha, beta or 0.0, True)
     codes = TrainingPhase(alpha or 1.0, 0.0 if beta is None else beta or 1.0, False)
-    return {
-        "joint": [joint],
-        "pretrained": [codes, joint],
-        "staged": [codes, TrainingPhase(0.0, 0.0, True, freeze_codes=True)],
-    }[training]
+    classifier = TrainingPhase(0.0, 0.0, True, freeze_codes=True)
+    return {"joint": [joint], "pretrained": [codes, joint], "staged": [codes, classifier]}[training]
 
 
 @dataclass

@@ -28,9 +28,8 @@ class Checkpoint:
         self, folder: str | Path, fingerprint: Mapping[str, Any], name: str = "checkpoint", durable: bool = True
     ) -> None:
         self.path, self.durable = Path(folder) / f"{name}.safetensors", durable
-        self.fingerprint = json.dumps(
-            fingerprint, sort_keys=True, default=np.generic.item
-        )  # numpy's numbers as plain ones
+        # NumPy's numbers become plain ones.
+        self.fingerprint = json.dumps(fingerprint, sort_keys=True, default=np.generic.item)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -50,9 +49,8 @@ class Checkpoint:
         """Replace the saved state."""
         from safetensors.numpy import save_file
 
-        arrays = {
-            key: np.asarray(array, order="C") for key, array in arrays.items()
-        }  # save_file mixes up the entries of other arrays
+        # ``save_file`` mixes up the entries of arrays in another order.
+        arrays = {key: np.asarray(array, order="C") for key, array in arrays.items()}
         metadata = {"fingerprint": self.fingerprint, "values": json.dumps(values)}
         metadata["checksum"] = _checksum(metadata, _describe(arrays.items()))
         with self._io_errors(), replacing_file(self.path, self.durable) as temporary:

@@ -23,6 +23,8 @@ MIN_BATCHES = 16  # per epoch, if there are as many documents: fewer steps would
 STATE = {"epoch": 0, "step": 0, "scores": [0.0]}  # the types of the values of a checkpoint
 
 T = TypeVar("T")
+Step = Callable[[T, Ints, float], None]
+"""Trains on the rows of a batch in a phase, at a factor of the learning rate."""
 
 
 class Trainable(Protocol):
@@ -88,12 +90,7 @@ def batches(
 
 
 def run_phases(
-    step: Callable[[T, Ints, float], None],
-    phases: Sequence[T],
-    n: int,
-    schedule: tuple[int, int],
-    rng: np.random.Generator,
-    progress: Progress,
+    step: Step[T], phases: Sequence[T], n: int, schedule: tuple[int, int], rng: np.random.Generator, progress: Progress
 ) -> None:
     """Call ``step(phase, rows, lr_decay)`` for each batch of each phase, with a batch size and a number of epochs.
 

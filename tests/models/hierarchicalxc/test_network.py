@@ -17,7 +17,7 @@ from tests.models.recorded_gradients import first_adagrad_step, record_adam
 def nets(monkeypatch):
     """The nets that are trained from now on."""
     nets, build = [], hierarchicalxc.CodeNet
-    monkeypatch.setattr(hierarchicalxc, "CodeNet", lambda **parts: nets.append(build(**parts)) or nets[-1])
+    monkeypatch.setattr(hierarchicalxc, "CodeNet", lambda *parts: nets.append(build(*parts)) or nets[-1])
     return nets
 
 

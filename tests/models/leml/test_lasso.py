@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import ElasticNet
 
 from labelspace.kernels.csr_arrays import csr_arrays
-from labelspace.models.leml.kernels import descend_lasso
+from labelspace.models.leml.kernels import Lasso, descend_lasso
 
 TOLERANCE = 1e-7
 
@@ -23,7 +23,7 @@ def descend(X, y, l1, l2, max_iter=2000, weights=None):
     weights = np.zeros(X.shape[1], np.float32) if weights is None else weights
     residual = y.copy()
     l1 = np.full(X.shape[1], l1, np.float32) if np.isscalar(l1) else l1
-    descend_lasso(csr_arrays(X), squares, l1, l2, max_iter, TOLERANCE, weights, residual)
+    descend_lasso(Lasso(csr_arrays(X), squares, l1, l2), max_iter, TOLERANCE, weights, residual)
     return weights, residual
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from labelspace.estimator.state_constraints import StateError
 from labelspace.features.stems import NO_STEMMING
+from labelspace.kernels.knn import LabelSets
 from labelspace.kernels.ngrams import lookup_keys
 from labelspace.models.lexical.kernels import (
     FULL_GRADES,
@@ -165,8 +166,7 @@ def test_buckets_equal_those_of_the_plain_twin(names, texts):
             by_bucket, by_label = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((len(labels), N_LEVELS, 3), np.int64)
             count_matches(
                 *found,
-                np.array([label], np.int32),
-                np.array([0, 1]),
+                LabelSets(np.array([label], np.int32), np.array([0, 1])),
                 is_true,
                 np.full(N_BUCKETS, PROBABILITY_SCALE),
                 by_bucket,

@@ -97,11 +97,8 @@ class AnnexML(Model):
     random_state: int = parameters.random_state()
 
     presets = {
-        "paper": {  # the authors' example settings; all others are their defaults too
-            "partition_epochs": 10,
-            "n_neighbors": 10,
-            "sharpness": 0.0,  # votes are counted
-        }
+        # The authors' example settings; all others are their defaults too. With sharpness 0, votes are counted.
+        "paper": {"partition_epochs": 10, "n_neighbors": 10, "sharpness": 0.0}
     }
 
     learner_starts_: Ints = learned(offsets("n_learners", into="n_partitions"))  # the partitions of each learner
@@ -133,11 +130,9 @@ class AnnexML(Model):
         n_partitions = self.count_partitions(n)
         graph = label_neighbors(Y, self.n_label_neighbors) if n_partitions > 1 else None  # step 1
         total = self.n_estimators * n * (self.epochs + self.partition_epochs * (n_partitions > 1))
+        data = (X, Y, graph, self)
         learners = context.train_learners(
-            train_learner,
-            (X, Y, graph, self),
-            self.n_estimators,
-            lambda done: context.progress("documents", done, total),
+            train_learner, data, self.n_estimators, lambda done: context.progress("documents", done, total)
         )
         self.Y_ = Y
         self._store(learners, X.shape[1])

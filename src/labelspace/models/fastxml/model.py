@@ -161,21 +161,13 @@ class FastXML(Model):
         row_weights = np.ones(Y.shape[0]) if self.propensity else 1 / ideal
         gains = weights[Y.indices].astype(np.float32)
         targets = Targets(CsrArrays(gains, Y.indices, Y.indptr), row_weights, discounts)
-        options = SolverOptions(float(self.C), float(self.tol), self.max_iter)
-        first_seed = self.random_state * self.n_estimators
-        trees = context.train_learners(
-            _grow,
-            (X, targets, options, self.max_leaf_size, first_seed),
-            self.n_estimators,
-            lambda done: context.progress("trees", done, self.n_estimators),
-        )
+        n = self.n_estimators
+        trees = context.train_learners(_grow, (X, targets, self), n, lambda done: context.progress("trees", done, n))
         self._join(trees, X.shape)
 
     def _join(self, trees: list[Tree], shape: tuple[int, int]) -> None:
         """Join the arrays of all trees into one array of each kind."""
-        children, features, weights, n_weights, documents, n_documents = (
-            list(parts) for parts in zip(*trees, strict=True)
-        )
+        children, features, weights, n_weights, documents, n_documents = map(list, zip(*trees, strict=True))
         starts = np.cumsum([0, *map(len, children)]).astype(np.int32)
         self.roots_ = starts[:-1]
         moved = [np.where(child > 0, child + start, 0) for child, start in zip(children, starts, strict=False)]
@@ -212,16 +204,10 @@ class FastXML(Model):
         return topk_in_blocks(forest_topk, *parts, n=X.shape[0], k=k, block=ROW_BLOCK)  # steps 6 and 7
 
 
-def _grow(
-    X: Csr,
-    targets: Targets,
-    options: SolverOptions,
-    max_leaf: int,
-    first_seed: int,
-    number: int,
-    tick: Callable[[int], None],
-) -> Tree:
+def _grow(X: Csr, targets: Targets, params: FastXML, number: int, tick: Callable[[int], None]) -> Tree:
     """Grow one tree."""
-    tree: Tree = grow_tree(csr_arrays(X), X.shape[1], targets, options, max_leaf, MAX_DOCUMENTS, first_seed + number)
+    options = SolverOptions(float(params.C), float(params.tol), params.max_iter)
+    seed = params.random_state * params.n_estimators + number
+    tree: Tree = grow_tree(csr_arrays(X), X.shape[1], targets, options, params.max_leaf_size, MAX_DOCUMENTS, seed)
     tick(1)
     return tree

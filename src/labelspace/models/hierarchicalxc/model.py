@@ -36,17 +36,8 @@ import numpy as np
 
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
-from labelspace.estimator.parameter_constraints import (
-    Constraint,
-    boolean,
-    integer,
-    layer_sizes,
-    one_of,
-    optional,
-    parse_layer_sizes,
-    real,
-)
-from labelspace.estimator.state_constraints import array, must, part, plain
+from labelspace.estimator.parameter_constraints import boolean, integer, layer_sizes, one_of, parse_layer_sizes, real
+from labelspace.estimator.state_constraints import array, must, part
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.beam_search import LinearTrees, NodeVectors, Search, Tree, beam_search, dense_beam_search
 from labelspace.kernels.csr_arrays import CsrArrays
@@ -60,7 +51,8 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.hierarchicalxc import classifiers
 from labelspace.models.hierarchicalxc.classifiers import CodeNet, LinearClassifiers, NodeTargets
 from labelspace.models.hierarchicalxc.dendrogram import MEASURES, TIES, cluster_labels
-from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
+from labelspace.training import autoencoder
+from labelspace.training.autoencoder import QuantizedEncoder, TrainingPhase
 from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_specs
 from labelspace.training.epochs import batch_schedule, run_phases
 from labelspace.training.losses import seen_labels
@@ -91,9 +83,9 @@ PAPER: Mapping[str, Any] = {
 AUTHORS: Mapping[str, Any] = {**PAPER, "input_layers": "1152,600,256"}
 
 
-def code_param(default: Any, constraint: Constraint, meaning: str) -> Any:  # noqa: ANN401 - a declaration
+def code_param(*declaration: Any) -> Any:  # noqa: ANN401 - the arguments of ``param``
     """Declare a parameter that has an effect with ``input="code"``."""
-    return param(default, constraint, meaning).only_with(input="code")
+    return param(*declaration).only_with(input="code")
 
 
 class CodeClassifiers(NamedTuple):
@@ -174,7 +166,7 @@ class HierarchicalXC(Model):
         part(LinearClassifiers, optional=True, n_nodes="n_nodes", n_features="n_features")
     )
     # Of a document, which has length 1 if normalized; None without an autoencoder.
-    reconstruction_error_: float | None = learned(plain(optional(real())))
+    reconstruction_error_: float | None = learned(autoencoder.RECONSTRUCTION_ERROR)
 
     def check_state(self) -> None:
         """Check that there are classifiers of one kind, on codes of the encoder's length."""
@@ -207,15 +199,13 @@ class HierarchicalXC(Model):
         sizes = parse_layer_sizes(self.input_layers)
         targets = NodeTargets.build(self.tree_, Y, self.off_path)
         n_sampled = X.shape[1] if self.n_sampled_features is None else self.n_sampled_features
-        net = CodeNet(
-            encoder=SparseEncoder.random(X, sizes, self.activation, self.input_code, rng),
-            decoder=SparseDecoder.random(X, sizes[::-1], self.activation, n_sampled, rng),
-            classifiers=classifiers.init_classifiers(targets, sizes[-1], self.prior_bias, rng),
-            targets=targets,
-        )
+        encoder = autoencoder.SparseEncoder.random(X, sizes, self.activation, self.input_code, rng)
+        decoder = autoencoder.SparseDecoder.random(X, sizes[::-1], self.activation, n_sampled, rng)
+        of_nodes = classifiers.init_classifiers(targets, sizes[-1], self.prior_bias, rng)
+        net = CodeNet(encoder, decoder, of_nodes, targets)
         schedule = batch_schedule(X.shape[0], self.batch_size, self.epochs)
         step = partial(self._train_step, net, X, rng)
-        run_phases(step, phases(self.training, self.alpha), X.shape[0], schedule, rng, context.progress)
+        run_phases(step, autoencoder.phases(self.training, self.alpha), X.shape[0], schedule, rng, context.progress)
         chain = layer_specs(sizes, self.activation, self.input_code)
         layers = flatten_layers(net.encoder.mlp.layers)
         embeddings = quantize_int8(net.encoder.features.vectors)

@@ -19,25 +19,25 @@ class LabelVectors(NamedTuple):
     n_labels: int
 
 
-@kernel()
-def descend_lasso(
-    by_feature: CsrArrays,
-    squares: Floats,
-    l1: Floats,
-    l2: float,
-    max_iter: int,
-    tol: float,
-    weights: Floats,
-    residual: Floats,
-) -> None:
-    """Minimize |r - X w|^2 / 2 + sum_j l1_j |w_j| + l2 |w|^2 / 2, from the weights given; X is by features (CSC).
+class Lasso(NamedTuple):
+    """X by features (CSC), the squared norms of the features, their L1 weights, and the L2 weight."""
 
-    Each weight in turn gets its best value; most are 0. ``residual`` (n,) is r before, and r - X w after. ``squares``
-    are the squared norms of the features; a feature of norm 0 keeps its weight. The first pass is over all features,
+    by_feature: CsrArrays
+    squares: Floats
+    l1: Floats
+    l2: float
+
+
+@kernel()
+def descend_lasso(problem: Lasso, max_iter: int, tol: float, weights: Floats, residual: Floats) -> None:
+    """Minimize |r - X w|^2 / 2 + sum_j l1_j |w_j| + l2 |w|^2 / 2, from the weights given.
+
+    Each weight in turn gets its best value; most are 0. ``residual`` (n,) is r before, and r - X w after. A feature of
+    norm 0 keeps its weight. The first pass is over all features,
     later passes over the features with a weight, until a pass moves no score of a document by more than ``tol``, or
     ``max_iter`` passes are done.
     """
-    data, indices, indptr = by_feature
+    (data, indices, indptr), squares, l1, l2 = problem
     for j in range(len(weights)):
         if weights[j] != 0.0:
             for i in range(indptr[j], indptr[j + 1]):

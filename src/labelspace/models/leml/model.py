@@ -47,7 +47,7 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import index_among, overfetch
 from labelspace.models.fit_context import FitContext
-from labelspace.models.leml.kernels import LabelVectors, descend_lasso, low_rank_sparse_topk
+from labelspace.models.leml.kernels import LabelVectors, Lasso, descend_lasso, low_rank_sparse_topk
 from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights, with_bias_column
 from labelspace.training.losses import seen_labels
 from labelspace.training.sparse_layers import embedded, product
@@ -273,27 +273,26 @@ class SparsePart:
     def __init__(self, targets: Targets, n_features: int, l1_weight: float, l2: float) -> None:
         """Start with S = 0, which has no weights of the features from ``n_features`` on (the bias)."""
         by_feature = targets.X_by_feature
-        self.squares = squared_norms(by_feature.data, by_feature.indptr, 0.0)
-        self.squares[n_features:] = 0.0
-        self.l1 = np.asarray(abs(by_feature).sum(axis=1), np.float32).ravel() * np.float32(l1_weight)
-        self.l2 = l2
+        squares = squared_norms(by_feature.data, by_feature.indptr, 0.0)
+        squares[n_features:] = 0.0
+        l1 = np.asarray(abs(by_feature).sum(axis=1), np.float32).ravel() * np.float32(l1_weight)
+        self.lasso = Lasso(csr_arrays(by_feature), squares, l1, l2)
         self.weights: list[tuple[Ints, Floats]] = [NO_WEIGHTS] * targets.Y.shape[1]  # features and weights by label
 
     def update(self, targets: Targets, low_rank: LowRank) -> float:
         """Descend for each label on Y - X W H' from its present weights, and return |Y - X W H' - X S|^2."""
-        by_feature, Y = targets.X_by_feature, targets.Y_by_label
-        columns = csr_arrays(by_feature)
+        Y = targets.Y_by_label
         errors = np.zeros(len(self.weights))
 
         def descend(start: int, stop: int) -> None:
             residuals = -(low_rank.H[start:stop] @ low_rank.A.T)
-            weights = np.zeros(by_feature.shape[0], np.float32)
+            weights = np.zeros(len(self.lasso.l1), np.float32)
             for label, residual in enumerate(residuals, start):
                 residual[Y.indices[Y.indptr[label] : Y.indptr[label + 1]]] += 1
                 features, values = self.weights[label]
                 weights[:] = 0.0
                 weights[features] = values
-                descend_lasso(columns, self.squares, self.l1, self.l2, LASSO_PASSES, LASSO_TOL, weights, residual)
+                descend_lasso(self.lasso, LASSO_PASSES, LASSO_TOL, weights, residual)
                 kept = np.flatnonzero(weights).astype(np.int32)
                 self.weights[label] = (kept, weights[kept])
                 errors[label] = np.vdot(residual, residual)
@@ -304,11 +303,12 @@ class SparsePart:
 
     def matrix(self) -> Csr:
         """Return S by features."""
-        return feature_major_weights(self.weights, len(self.l1))
+        return feature_major_weights(self.weights, len(self.lasso.l1))
 
     def penalty(self) -> float:
         """Return the penalty of S."""
-        return float(sum(self.l1[features] @ np.abs(w) + self.l2 * np.vdot(w, w) / 2 for features, w in self.weights))
+        l1, l2 = self.lasso.l1, self.lasso.l2
+        return float(sum(l1[features] @ np.abs(w) + l2 * np.vdot(w, w) / 2 for features, w in self.weights))
 
 
 def _column_products(a: Floats, b: Floats) -> Doubles:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from labelspace.estimator.state_constraints import are_sorted_spans, array, ids, must, offsets
 from labelspace.kernels.beam_search import lower_bound
 from labelspace.kernels.compiled import integer, kernel, part
+from labelspace.kernels.knn import LabelSets
 from labelspace.kernels.ngrams import is_key_table
 from labelspace.kernels.tokenize import FNV_PRIME, FNV_SEED, Bytes, Flags, Ids, Offsets, mix_bits
 from labelspace.kernels.topk import push, sort_best_first
@@ -328,26 +329,20 @@ def find_matches(words: Ids, forms: Offsets, ends: Offsets, phrases: Phrases, sc
 
 @kernel()
 def count_matches(
-    found: Ids,
-    ends: Offsets,
-    truth: Ids,
-    truth_ends: Offsets,
-    is_true: Flags,
-    priors: Offsets,
-    by_bucket: Offsets,
-    by_label: Offsets,
+    found: Ids, ends: Offsets, truth: LabelSets, is_true: Flags, priors: Offsets, by_bucket: Offsets, by_label: Offsets
 ) -> None:
     """Count matches and correct matches per kind of evidence, from the result of ``find_matches``.
 
-    ``truth_ends`` (n + 1,) are the true labels up to each document, ``is_true`` (n_labels,) is scratch, all False
-    before and after. Adds matches and correct matches to ``by_bucket`` (n_buckets, 2), and also expected correct
-    matches to ``by_label`` (n_labels, n_levels, 3), which may have no rows. Expected matches and the expected
-    precisions ``priors`` (n_buckets,) are in units of 1 / PROBABILITY_SCALE.
+    ``truth`` are the labels of the documents, ``is_true`` (n_labels,) is scratch, all False before and after. Adds
+    matches and correct matches to ``by_bucket`` (n_buckets, 2), and also expected correct matches to ``by_label``
+    (n_labels, n_levels, 3), which may have no rows. Expected matches and the expected precisions ``priors``
+    (n_buckets,) are in units of 1 / PROBABILITY_SCALE.
     """
+    labels, truth_ends = truth
     row = 0
     for doc in range(ends.size):
         for i in range(truth_ends[doc], truth_ends[doc + 1]):
-            is_true[truth[i]] = True
+            is_true[labels[i]] = True
         while row < ends[doc]:
             label, bucket, level = found[row, 0], found[row, 1], found[row, 2]
             by_bucket[bucket, 0] += 1
@@ -358,7 +353,7 @@ def count_matches(
                 by_label[label, level, 2] += priors[bucket]
             row += 1
         for i in range(truth_ends[doc], truth_ends[doc + 1]):
-            is_true[truth[i]] = False
+            is_true[labels[i]] = False
 
 
 @kernel()

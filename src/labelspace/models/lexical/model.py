@@ -37,6 +37,7 @@ from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Languag
 from labelspace.features.stems import KEEP_ACCENTS, LANGUAGES, NO_STEMMING, STRIP_ACCENTS, stemming_language
 from labelspace.features.tokenizer import map_blocks
 from labelspace.features.views import TEXT
+from labelspace.kernels.knn import LabelSets
 from labelspace.kernels.ngrams import lookup_keys
 from labelspace.labels.masks import kept_entries
 from labelspace.models.base import Model
@@ -164,7 +165,7 @@ class Lexical(Model):
         """Count matches and hits by bucket; and matches, hits and expected hits by label (n of them) and level."""
         rounded = np.round(PROBABILITY_SCALE * expected).astype(np.int64)
         tallies: dict[int, tuple[Longs, Longs]] = {}  # one per thread: integers have the same sum in any order
-        truth, truth_ends = Y.indices, Y.indptr.astype(np.int64)
+        ends = Y.indptr.astype(np.int64)
 
         def count(start: int, stop: int) -> None:
             thread = threading.get_ident()
@@ -172,7 +173,8 @@ class Lexical(Model):
                 tallies[thread] = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((n, N_LEVELS, 3), np.int64)
             found = self._matches(phrases, texts[start:stop], Y.shape[1])
             is_true = np.zeros(Y.shape[1], np.bool_)
-            matching.count_matches(*found, truth, truth_ends[start : stop + 1], is_true, rounded, *tallies[thread])
+            truth = LabelSets(Y.indices, ends[start : stop + 1])
+            matching.count_matches(*found, truth, is_true, rounded, *tallies[thread])
 
         map_blocks(count, texts)
         by_bucket, by_label = (sum(parts) for parts in zip(*tallies.values(), strict=True))

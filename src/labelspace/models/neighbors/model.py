@@ -39,13 +39,8 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import ColumnShares, Evidence, Voter, logit
 from labelspace.models.fit_context import FitContext
-from labelspace.models.neighbors.kernels import (
-    Postings,
-    nearest_quantized_rows,
-    shared_products,
-    strong_values,
-    to_gaps,
-)
+from labelspace.models.neighbors import kernels
+from labelspace.models.neighbors.kernels import Postings
 from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, Progress, TopK
 
@@ -156,7 +151,7 @@ class Neighbors(Model):
         rare, close = is_rare[feature], is_close[feature]
         self.values_, self.rows_ = number[rare], compact_ids(row[rare], n)
         self.starts_ = np.append(0, np.cumsum(df * is_rare)).astype(by_feature.indptr.dtype)
-        self.gaps_, self.gap_values_, self.gap_starts_ = to_gaps(row[close], number[close], df * is_close)
+        self.gaps_, self.gap_values_, self.gap_starts_ = kernels.to_gaps(row[close], number[close], df * is_close)
 
     def _best_first(
         self, choices: list[tuple[int, float]], X: Csr, Y: Csr, progress: Progress
@@ -194,7 +189,9 @@ class Neighbors(Model):
         voters = near[near >= 0]
         n = len(self.common_norms_)
         products = np.empty((len(voters), Q.nnz), np.float32)
-        shared_products(Q.data, Q.indices, self._index, voters, thread_zeros("neighbors", n, np.int32), products)
+        kernels.shared_products(
+            Q.data, Q.indices, self._index, voters, thread_zeros("neighbors", n, np.int32), products
+        )
         votes = Votes(voters, similarity[near >= 0].astype(np.float64), products, self.power_)
         counts = self._label_counts
         return [
@@ -242,7 +239,9 @@ class Neighbors(Model):
 
         def find(start: int, stop: int) -> None:
             sums = thread_zeros("neighbors", n_documents, np.int32)
-            nearest_quantized_rows(queries, start, stop, self._index, sums, near[start:stop], similarity[start:stop])
+            kernels.nearest_quantized_rows(
+                queries, start, stop, self._index, sums, near[start:stop], similarity[start:stop]
+            )
 
         report = None if progress is None else lambda done, total: progress("choosing neighbors", done, total)
         run_blocks(find, Q.shape[0], ROW_BLOCK, report)
@@ -321,7 +320,7 @@ def strong_entries(X: Csr, share: float, at_least: int) -> Bools:
         return kept
 
     def mark(start: int, stop: int) -> None:
-        strong_values(X.data, X.indptr, start, stop, share, at_least, kept)
+        kernels.strong_values(X.data, X.indptr, start, stop, share, at_least, kept)
 
     run_blocks(mark, X.shape[0], PRUNING_BLOCK)
     return kept

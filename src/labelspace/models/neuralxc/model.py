@@ -46,8 +46,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.estimator import learned, param
-from labelspace.estimator.parameter_constraints import boolean, layer_sizes, one_of, optional, parse_layer_sizes, real
-from labelspace.estimator.state_constraints import array, must, part, plain
+from labelspace.estimator.parameter_constraints import boolean, layer_sizes, one_of, parse_layer_sizes, real
+from labelspace.estimator.state_constraints import array, must, part
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.losses import subtract_positives
 from labelspace.kernels.quantize import Int8s, quantize_int8
@@ -137,7 +137,7 @@ class NeuralXC(Model):
     output_bias_: Floats = learned(array("float32", "n_labels"))
     seen_: npt.NDArray[np.bool_] = learned(array("bool", "n_labels"))  # whether a label has a training document
     # Of a document, which has length 1 if normalized; None with alpha at 0.
-    reconstruction_error_: float | None = learned(plain(optional(real())))
+    reconstruction_error_: float | None = learned(autoencoder.RECONSTRUCTION_ERROR)
 
     def check_state(self) -> None:
         """Check that the output layer reads codes of the encoder's dimension."""
@@ -160,17 +160,12 @@ class NeuralXC(Model):
         layer = OutputLayer if all_labels else SampledOutputLayer
         n_sampled = X.shape[1] if self.n_sampled_features is None else self.n_sampled_features
         output = layer.random(bias, outputs[0], rng)
-        return NeuralXCNet(
-            phi_i=autoencoder.SparseEncoder.random(X, inputs, hidden, self.input_code, rng),
-            psi_i=autoencoder.SparseDecoder.random(X, inputs[::-1], hidden, n_sampled, rng),
-            f=MLP.random([inputs[-1], *regressor, outputs[-1]], hidden, self.output_code, rng),
-            phi_o=autoencoder.SparseEncoder.random(Y, outputs, hidden, self.output_code, rng),
-            psi_o=MLP.random(outputs[::-1], hidden, hidden, rng),
-            output=output,
-            X=X,
-            Y=Y,
-            rng=rng,
-        )
+        phi_i = autoencoder.SparseEncoder.random(X, inputs, hidden, self.input_code, rng)
+        psi_i = autoencoder.SparseDecoder.random(X, inputs[::-1], hidden, n_sampled, rng)
+        f = MLP.random([inputs[-1], *regressor, outputs[-1]], hidden, self.output_code, rng)
+        phi_o = autoencoder.SparseEncoder.random(Y, outputs, hidden, self.output_code, rng)
+        psi_o = MLP.random(outputs[::-1], hidden, hidden, rng)
+        return NeuralXCNet(phi_i, psi_i, f, phi_o, psi_o, output, X, Y, rng)
 
     def _layer_sizes(self) -> tuple[list[int], list[int], list[int]]:
         """Return the layer sizes of phi_i, f and phi_o."""

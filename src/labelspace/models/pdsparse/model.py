@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labelspace.estimator import param
-from labelspace.estimator.parameter_constraints import Constraint, boolean, integer, optional, real
+from labelspace.estimator.parameter_constraints import boolean, integer, optional, real
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.dual_cd import SolverOptions, squared_norms
@@ -56,9 +56,9 @@ MIN_ROOM = 64  # room for active labels if ``n_selected`` is small
 State = tuple[ActiveLabels, GrowingRows]
 
 
-def joint_param(default: Any, constraint: Constraint, meaning: str) -> Any:  # noqa: ANN401 - a declaration
+def joint_param(*declaration: Any) -> Any:  # noqa: ANN401 - the arguments of ``param``
     """Declare a parameter of PD-Sparse, which trains all labels together."""
-    return param(default, constraint, meaning).only_with(per_label=False)
+    return param(*declaration).only_with(per_label=False)
 
 
 class PDSparse(LinearModel):
@@ -180,17 +180,12 @@ class SeparationTraining:
         self.n_labels = Y.shape[1]
         l1 = np.full(X.shape[1], l1_weight, np.float32)
         l1[-1] = 0.0
-        self.problem = SeparationProblem(
-            X=csr_arrays(X),
-            Y=csr_arrays(Y),
-            norms=squared_norms(X.data, X.indptr, 0.0),
-            allowed=np.bincount(Y.indices, minlength=self.n_labels) > 0,
-            l1=l1,
-            C=float(C),
-            n_selected=min(n_selected, self.n_labels),
-        )
+        norms = squared_norms(X.data, X.indptr, 0.0)
+        allowed = np.bincount(Y.indices, minlength=self.n_labels) > 0
+        n_selected = min(n_selected, self.n_labels)
+        self.problem = SeparationProblem(csr_arrays(X), csr_arrays(Y), norms, allowed, l1, float(C), n_selected)
         n_own = np.diff(Y.indptr).astype(np.int32)
-        room = int(n_own.max()) + max(SELECTIONS * self.problem.n_selected, MIN_ROOM)
+        room = int(n_own.max()) + max(SELECTIONS * n_selected, MIN_ROOM)
         shape = (X.shape[0], min(room, self.n_labels))
         self.active = ActiveLabels(np.zeros(shape, np.int32), np.zeros(shape, np.float32), n_own)
         rows = np.repeat(np.arange(len(n_own)), n_own)

@@ -114,11 +114,9 @@ class Sleec(Model):
         n_estimators = self.n_estimators or (1 if n_clusters == 1 else CLUSTERED_LEARNERS)
         total = n_estimators * n_clusters * (self.max_iter + 1)
         with threadpool_limits(1, user_api="blas"):  # the sums of BLAS depend on the number of threads
+            data = (X, Y, self, n_clusters)
             self.learners_ = context.train_learners(
-                train_learner,
-                (X, Y, self, n_clusters),
-                n_estimators,
-                lambda done: context.progress("passes", done, total),
+                train_learner, data, n_estimators, lambda done: context.progress("passes", done, total)
             )
         self.Y_ = Y.copy()  # the caller may change the original
 
