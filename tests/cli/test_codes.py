@@ -9,7 +9,7 @@ import pytest
 from labelspace import create
 from labelspace.labels.codes import Codes
 from labelspace.models import registry
-from labelspace.models.popular import Popular
+from labelspace.models.baselines import Popular
 from labelspace.tagger import Tagger
 
 TEXTS = ["bread", "bread dough", "fish", "grilled fish"] * 2

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from labelspace.models import registry
-from labelspace.models.popular import Popular
+from labelspace.models.baselines import Popular
 from labelspace.models.registry import create
 from labelspace.tagger import Tagger
 

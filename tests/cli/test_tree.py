@@ -12,7 +12,7 @@ from labelspace.estimator import param
 from labelspace.estimator.parameter_constraints import one_of
 from labelspace.labels.tree import TreeNodes
 from labelspace.models import registry
-from labelspace.models.popular import Popular
+from labelspace.models.baselines import Popular
 from labelspace.tagger import Tagger
 
 TEXTS = ["bread", "bread dough", "fish", "grilled fish", "fish bread"] * 4

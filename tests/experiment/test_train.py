@@ -4,7 +4,7 @@ from labelspace.data.source import open_source, write_dataset
 from labelspace.errors import ParameterError
 from labelspace.experiment import Recipe, compare, train
 from labelspace.models import registry
-from labelspace.models.popular import Popular
+from labelspace.models.baselines import Popular
 from labelspace.types import Dataset
 
 

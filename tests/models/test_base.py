@@ -10,8 +10,8 @@ from labelspace.errors import ParameterError
 from labelspace.estimator import param
 from labelspace.estimator.parameter_constraints import integer, real
 from labelspace.models import base, checks
+from labelspace.models.baselines import Popular
 from labelspace.models.label_tree import LabelTree
-from labelspace.models.popular import Popular
 from labelspace.models.registry import methods
 from labelspace.report.parameters import parameters_markdown
 

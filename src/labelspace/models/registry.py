@@ -12,8 +12,8 @@ from labelspace.models.base import Model
 from labelspace.types.limits import MAX_LABELS
 
 METHODS = {  # registry name -> module and class
-    "popular": "labelspace.models.popular:Popular",
-    "random": "labelspace.models.random:Random",
+    "popular": "labelspace.models.baselines:Popular",
+    "random": "labelspace.models.baselines:Random",
     "neighbors": "labelspace.models.neighbors.model:Neighbors",
     "one_vs_rest": "labelspace.models.one_vs_rest:OneVsRest",
     "pdsparse": "labelspace.models.pdsparse.model:PDSparse",

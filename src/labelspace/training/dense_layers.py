@@ -248,8 +248,7 @@ def append_ones(hidden: Floats) -> Floats:
 
 
 def _random_rows(n_labels: int, width: int, rng: np.random.Generator) -> Floats:
-    rows: Floats = rng.standard_normal((n_labels, width), np.float32) * np.float32(width**-0.5)
-    return rows
+    return np.asarray(rng.standard_normal((n_labels, width), np.float32) * np.float32(width**-0.5))
 
 
 def _quantized_weights(rows: Floats) -> tuple[Int8s, Floats]:

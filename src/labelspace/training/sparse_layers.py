@@ -74,8 +74,7 @@ class SparseLayer:
     def unit_scales(self) -> Floats:
         """The factor of a unit's output: the expected initial norm of its vector over the norm it has."""
         initial_norm = INIT_STD * np.sqrt(max(len(self.vectors), 1))
-        scales: Floats = (initial_norm / np.sqrt(np.maximum(self.squared_norms, 1e-12))).astype(np.float32)
-        return scales
+        return np.asarray((initial_norm / np.sqrt(np.maximum(self.squared_norms, 1e-12))).astype(np.float32))
 
     def embed(self, batch: Batch, bias: Floats) -> Floats:
         """Return E'x + c for each row x: (batch, width)."""

@@ -158,7 +158,7 @@ def change_name(subject: Subject) -> str:
         "csc",
     ]
     new = subject.rng.choice(
-        [*others, "", "os.system", "labelspace.models.popular:Popular", "../x", None, 3, ["exact"]]
+        [*others, "", "os.system", "labelspace.models.baselines:Popular", "../x", None, 3, ["exact"]]
     )
     put(manifest, path, new)
     if path == ("method",) or subject.rng.random() < 0.3:

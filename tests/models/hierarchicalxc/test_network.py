@@ -112,7 +112,7 @@ def test_a_step_has_the_gradients_that_torch_finds(monkeypatch, nets, layers, ph
 def test_biases_of_nodes_start_at_their_frequency_or_at_0(data, prior_bias):
     train = data[0].rows(range(200))
     tree = HierarchicalXC(input_layers=4, epochs=1).fit(train.X, train.Y).label_trees()[0]
-    targets = NodeTargets.build(tree, train.Y, 0)
+    targets = NodeTargets(tree, train.Y, 0)
     vectors = init_classifiers(targets, 4, prior_bias, np.random.default_rng(0)).vectors
     assert np.array_equal(vectors[:, -1], targets.log_odds() if prior_bias else np.zeros(len(tree)))
     assert vectors[:, :-1].all()

@@ -29,7 +29,7 @@ def on_paths(Y, tree):
 def test_targets_are_the_children_of_nodes_on_the_paths(case):
     Y, tree = case
     rows = np.arange(200, dtype=np.int32)
-    targets, nodes, ends = NodeTargets.build(tree, Y, off_path=0).of_rows(rows)
+    targets, nodes, ends = NodeTargets(tree, Y, off_path=0).of_rows(rows)
     expected = on_paths(Y, tree)
     for row in range(0, 200, 7):
         part = slice(ends[row], ends[row + 1])
@@ -46,13 +46,13 @@ def test_the_log_odds_are_how_often_a_node_is_on_the_path_given_its_parent(case)
     trained[:, 0] = False
     yes, no = (positive & trained).sum(axis=0), (~positive & trained).sum(axis=0)
     expected = np.log((yes + 0.5) / (no + 0.5))
-    assert np.allclose(NodeTargets.build(tree, Y, 0).log_odds(), expected, atol=1e-5)
+    assert np.allclose(NodeTargets(tree, Y, 0).log_odds(), expected, atol=1e-5)
 
 
 def test_an_off_path_document_is_a_negative_of_more_nodes(case):
     Y, tree = case
     rows = np.arange(200, dtype=np.int32)
-    batches = [NodeTargets.build(tree, Y, off_path).of_rows(rows) for off_path in (0, 1, 2, 100)]
+    batches = [NodeTargets(tree, Y, off_path).of_rows(rows) for off_path in (0, 1, 2, 100)]
     assert len({targets.sum() for targets, _, _ in batches}) == 1
     assert (np.diff([len(nodes) for _, nodes, _ in batches]) > 0).all()
     assert len(batches[-1][1]) == 200 * (len(tree) - 1)

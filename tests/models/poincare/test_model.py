@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from labelspace.errors import NotFittedError, ParameterError
+from labelspace.models.baselines import Popular
 from labelspace.models.poincare import model as poincare
 from labelspace.models.poincare import training
 from labelspace.models.poincare.model import Poincare
 from labelspace.models.poincare.training import Net
-from labelspace.models.popular import Popular
 from tests.checks import digest, same_topk
 from tests.models.poincare.reference import quick
 

@@ -6,10 +6,10 @@ from labelspace.data.synthetic import planted
 from labelspace.errors import DataError
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import quantize_int8
+from labelspace.models.baselines import Popular
 from labelspace.models.poincare import losses, training
 from labelspace.models.poincare.model import Poincare
 from labelspace.models.poincare.training import LEARNING_RATES, Net, TrainingData, embed_documents, train_batch
-from labelspace.models.popular import Popular
 from tests.checks import digest, precision_at_1, same_topk
 from tests.models.poincare.reference import distances, project, quick
 

@@ -207,8 +207,7 @@ def train_learner(X: Csr, Y: Csr, graph: Csr | None, params: AnnexML, number: in
     """Train one learner, whose random numbers depend only on the seed and its number."""
     rng = np.random.default_rng([params.random_state, number])
     weights, partition_of = learn_partitions(X, graph, params, rng, tick)
-    counts = np.bincount(partition_of, minlength=weights.shape[1])
-    kept = np.flatnonzero(counts)
+    kept = np.flatnonzero(np.bincount(partition_of, minlength=weights.shape[1]))
     partitions = [
         embed_partition(X, Y, np.flatnonzero(partition_of == c).astype(np.int32), params, rng, tick) for c in kept
     ]
@@ -259,7 +258,6 @@ def embed_partition(X: Csr, Y: Csr, rows: Ints, params: AnnexML, rng: np.random.
         tick(len(rows))
     table, scales = quantize_int8(vectors)
     points = np.empty((len(rows), params.embedding_dim), np.float32)
-    zeros = np.zeros(params.embedding_dim, np.float32)
-    embed_rows(*documents, 0, len(rows), table, scales, zeros, points)  # step 6
+    embed_rows(*documents, 0, len(rows), table, scales, np.zeros(params.embedding_dim, np.float32), points)  # step 6
     points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), np.float32(1e-30))
     return Partition(rows, features.astype(np.int32), table, scales, *quantize_int8(points))

@@ -159,8 +159,7 @@ class FastXML(Model):
         discounts = 1 / np.log2(np.arange(2, Y.shape[1] + 2))
         ideal = np.cumsum(discounts)[np.maximum(np.diff(Y.indptr), 1) - 1]
         row_weights = np.ones(Y.shape[0]) if self.propensity else 1 / ideal
-        gains = weights[Y.indices].astype(np.float32)
-        targets = Targets(CsrArrays(gains, Y.indices, Y.indptr), row_weights, discounts)
+        targets = Targets(CsrArrays(weights[Y.indices].astype(np.float32), Y.indices, Y.indptr), row_weights, discounts)
         n = self.n_estimators
         trees = context.train_learners(_grow, (X, targets, self), n, lambda done: context.progress("trees", done, n))
         self._join(trees, X.shape)
@@ -180,8 +179,7 @@ class FastXML(Model):
 
     def _compact(self, ids: Ints, shape: tuple[int, int]) -> Ints:
         """Return ids in 16 bits if that suffices for all kinds of ids: kernels are compiled for one type."""
-        compact: Ints = compact_ids(ids, max(*shape, self.n_labels_))
-        return compact
+        return compact_ids(ids, max(*shape, self.n_labels_))
 
     def leaf_labels(self, leaf: int) -> tuple[Ints, Doubles]:
         """Return the labels of the documents in a leaf, and for each the share of the documents that have it."""

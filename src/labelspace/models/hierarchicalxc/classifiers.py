@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -28,30 +28,25 @@ TOLERANCE = 0.1  # of the linear classifiers, as in LIBLINEAR
 MAX_PASSES = 20  # of coordinate descent per node
 
 
-@dataclass
 class NodeTargets:
-    """The nodes that a row of Y trains, with target 1 or 0."""
+    """The nodes that a row of Y trains, with target 1 or 0; documents are followed ``off_path`` steps off their paths.
 
-    tree: TreeNodes
-    Y: Csr
-    max_distance: int  # steps down from a node on the path to the farthest node that is trained
-    leaf_of: Ints  # (n_labels,) -1 for a label that is not in the tree
-    mark: Ints  # (n_nodes,) scratch
+    The tree is over columns of Y.
+    """
 
-    @classmethod
-    def build(cls, tree: TreeNodes, Y: Csr, off_path: int) -> Self:
-        """Make targets for a tree over columns of Y; documents are followed ``off_path`` steps off their paths."""
-        leaf_of = np.full(Y.shape[1], -1, np.int32)
+    def __init__(self, tree: TreeNodes, Y: Csr, off_path: int) -> None:
+        self.tree, self.Y = tree, Y
+        self.max_distance = off_path + 1  # steps down from a node on the path to the farthest node that is trained
+        self.leaf_of = np.full(Y.shape[1], -1, np.int32)  # -1 for a label that is not in the tree
         leaves = np.flatnonzero(tree.label >= 0).astype(np.int32)
-        leaf_of[tree.label[leaves]] = leaves
-        return cls(tree, Y, off_path + 1, leaf_of, np.full(len(tree), -1, np.int32))
+        self.leaf_of[tree.label[leaves]] = leaves
+        self.mark = np.full(len(tree), -1, np.int32)  # scratch
 
     def of_rows(self, rows: Ints) -> Batch:
         """Return a CSR matrix (rows, n_nodes): for each row the nodes to train, 1 for nodes on its paths, else 0."""
         tree = Tree(self.tree.first_child, self.tree.last_child, self.tree.label)
-        targets: Batch = classifier_targets(
-            csr_arrays(self.Y), rows, self.leaf_of, self.tree.parent, tree, self.max_distance, self.mark
-        )
+        nodes = (self.leaf_of, self.tree.parent, tree)
+        targets: Batch = classifier_targets(csr_arrays(self.Y), rows, *nodes, self.max_distance, self.mark)
         return targets
 
     def log_odds(self) -> Floats:

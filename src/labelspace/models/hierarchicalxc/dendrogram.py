@@ -47,8 +47,7 @@ class Dendrogram:
 
     def depths(self) -> Ints:
         """Return the number of merges from the root to each label. Shape (n,)."""
-        depths: Ints = kernels.dendrogram_depths(self.children)[: self.n_labels]
-        return depths
+        return np.asarray(kernels.dendrogram_depths(self.children)[: self.n_labels])
 
     def height(self) -> int:
         """Return the largest depth of a label."""
@@ -203,5 +202,4 @@ def _cluster_edges(cluster: Ints, sizes: Longs, pairs: Longs, values: Floats) ->
 def _renumbered(merges: Ints, nodes: Ints, first_new: int) -> Ints:
     """Renumber merges of m nodes: ``nodes`` for the ids 0..m - 1, and ``first_new`` + j for the id m + j."""
     table = np.concatenate([nodes, np.arange(first_new, first_new + len(merges), dtype=np.int32)])
-    renumbered: Ints = table[merges].astype(np.int32)
-    return renumbered
+    return np.asarray(table[merges].astype(np.int32))

@@ -197,7 +197,7 @@ class HierarchicalXC(Model):
     def _fit_code(self, X: Csr, Y: Csr, context: FitContext) -> None:
         rng = np.random.default_rng(self.random_state)
         sizes = parse_layer_sizes(self.input_layers)
-        targets = NodeTargets.build(self.tree_, Y, self.off_path)
+        targets = NodeTargets(self.tree_, Y, self.off_path)
         n_sampled = X.shape[1] if self.n_sampled_features is None else self.n_sampled_features
         encoder = autoencoder.SparseEncoder.random(X, sizes, self.activation, self.input_code, rng)
         decoder = autoencoder.SparseDecoder.random(X, sizes[::-1], self.activation, n_sampled, rng)

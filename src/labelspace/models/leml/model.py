@@ -221,16 +221,14 @@ class LowRank:
     def update_labels(self, targets: Targets, reg_weight: float) -> None:
         """Set H = (Y - X S)' A (A'A + lambda I)^-1."""
         gram = (self.A.T @ self.A).astype(np.float64) + reg_weight * np.eye(self.A.shape[1])
-        right = targets.transposed_times(self.A)
-        self.H = np.ascontiguousarray(np.linalg.solve(gram, right.T).T, np.float32)
+        self.H = np.ascontiguousarray(np.linalg.solve(gram, targets.transposed_times(self.A).T).T, np.float32)
 
     def rotate(self) -> Floats:
         """Rotate W and H so that H'H is diagonal, and return the diagonal; neither W H' nor the objective changes."""
         values, Q = np.linalg.eigh((self.H.T @ self.H).astype(np.float64))
         turn = Q.astype(np.float32)
         self.W, self.H, self.A = self.W @ turn, self.H @ turn, self.A @ turn
-        diagonal: Floats = np.maximum(values, 0.0).astype(np.float32)
-        return diagonal
+        return np.asarray(np.maximum(values, 0.0).astype(np.float32))
 
     def update_features(self, targets: Targets, reg_weight: float) -> None:
         """Make conjugate gradient steps on X'X W H'H + lambda W = X'(Y - X S) H, for each column of W by itself."""
@@ -312,11 +310,9 @@ class SparsePart:
 
 
 def _column_products(a: Floats, b: Floats) -> Doubles:
-    products: Doubles = np.einsum("ij,ij->j", a, b).astype(np.float64)
-    return products
+    return np.asarray(np.einsum("ij,ij->j", a, b).astype(np.float64))
 
 
 def _ratio(a: Doubles, b: Doubles) -> Floats:
     """Return a / b, and 0 where b is 0: that column is solved."""
-    quotient: Floats = np.divide(a, b, out=np.zeros_like(a), where=b > 0).astype(np.float32)
-    return quotient
+    return np.asarray(np.divide(a, b, out=np.zeros_like(a), where=b > 0).astype(np.float32))

@@ -244,8 +244,7 @@ class Lexical(Model):
             return last[2]
         stems, forms, ends = self._word_stems.read(texts)
         words = lookup_keys(phrases.stems, stems)
-        scratch = matching.empty_scratch(phrases, n_labels)
-        found = (matching.find_matches(words, forms, ends, phrases, scratch), words)
+        found = (matching.find_matches(words, forms, ends, phrases, matching.empty_scratch(phrases, n_labels)), words)
         if len(texts) == 1:
             self._last_read = (texts[0], phrases, found)
         return found
@@ -257,8 +256,7 @@ def bucket_probabilities(by_bucket: npt.NDArray[np.generic]) -> Weights:
     n = matching.N_FULL_BUCKETS
     full = _smoothed(matched[:n], right[:n], matching.FULL_GRADES, WHOLE_WEIGHTS)
     some = _smoothed(matched[n:], right[n:], matching.PARTIAL_GRADES, SOME_WEIGHTS)
-    expected = np.concatenate([full, some])
-    return np.asarray((right + BUCKET_PRIOR * expected) / (matched + BUCKET_PRIOR))
+    return np.asarray((right + BUCKET_PRIOR * np.concatenate([full, some])) / (matched + BUCKET_PRIOR))
 
 
 def _smoothed(matched: Weights, right: Weights, sizes: tuple[int, ...], measured: Weights) -> Weights:
@@ -289,5 +287,4 @@ def _log_odds_shift(by_label: Longs, prior_strength: float) -> Floats:
     matched, right, summed = np.moveaxis(by_label, -1, 0).astype(np.float64)
     expected = summed / PROBABILITY_SCALE / np.maximum(matched, 1)
     smoothed = (right + prior_strength * expected) / (matched + prior_strength)
-    shift = np.where(matched > 0, _log_odds(smoothed) - _log_odds(expected), 0)
-    return shift.astype(np.float32)
+    return np.where(matched > 0, _log_odds(smoothed) - _log_odds(expected), 0).astype(np.float32)

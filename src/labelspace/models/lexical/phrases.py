@@ -150,28 +150,20 @@ def index_phrases(labels: LabelSpace, word_stems: WordStems) -> Phrases:
     phrase_ends = np.append(0, np.cumsum(lengths))
     at = np.arange(phrase_ends[-1]) - np.repeat(phrase_ends[:-1] - begins, lengths)
     form_hashes, first, form = np.unique(forms[at], return_index=True, return_inverse=True)
-    children = np.bincount((edges - 1) // max(known.size, 1), minlength=edges.size + 1)
-    return Phrases(
-        build_key_table(known, np.arange(known.size, dtype=np.int32)),
-        _offsets(children),
-        ((edges - 1) % max(known.size, 1)).astype(np.int32),
-        _offsets(np.bincount(node, minlength=edges.size + 1)),
-        np.argsort(node, kind="stable").astype(np.int32),
-        np.array(label, np.int32)[kept],
-        np.array(kind, np.uint8)[kept],
-        _offsets(lengths),
-        form.astype(np.int32),
-        form_hashes,
-        words[at][first].astype(np.int32),
-        *_postings(words[at], phrase_ends, known.size),
-    )
+    parent, edge_word = np.divmod(edges - 1, max(known.size, 1))
+    stem_table = build_key_table(known, np.arange(known.size, dtype=np.int32))
+    children = _offsets(np.bincount(parent, minlength=edges.size + 1))
+    by_node = (_offsets(np.bincount(node, minlength=edges.size + 1)), np.argsort(node, kind="stable").astype(np.int32))
+    of_phrases = (np.array(label, np.int32)[kept], np.array(kind, np.uint8)[kept], _offsets(lengths))
+    of_forms = (form.astype(np.int32), form_hashes, words[at][first].astype(np.int32))
+    postings = _postings(words[at], phrase_ends, known.size)
+    return Phrases(stem_table, children, edge_word.astype(np.int32), *by_node, *of_phrases, *of_forms, *postings)
 
 
 def _offsets(counts: Longs) -> Ints:
     """Return where each of some spans begins, in 32 bits if that is enough."""
     ends = np.append(0, np.cumsum(counts))
-    starts: Ints = ends.astype(np.int32 if ends[-1] < 2**31 else np.int64)
-    return starts
+    return np.asarray(ends.astype(np.int32 if ends[-1] < 2**31 else np.int64))
 
 
 def _trie(words: Longs, begins: Longs, ends: Longs, n_words: int) -> tuple[Longs, Longs]:
@@ -214,8 +206,7 @@ def _postings(words: Longs, ends: Longs, n_words: int) -> tuple[Ints, Ints, Ints
     weights = (WEIGHT_UNIT * (1 + np.log(n_phrases / np.maximum(df, 1)))).astype(np.int32)
     totals = np.bincount(phrase, weights=weights[words], minlength=n_phrases).astype(np.int32)
     posts = posts[(df[words[posts]] <= MAX_PHRASES_PER_WORD) & (lengths[phrase[posts]] > 1)]
-    post_ends = _offsets(np.bincount(words[posts], minlength=n_words))
-    return totals, post_ends, phrase[posts].astype(np.int32), weights
+    return totals, _offsets(np.bincount(words[posts], minlength=n_words)), phrase[posts].astype(np.int32), weights
 
 
 class PhraseEvidence:
@@ -234,11 +225,8 @@ class PhraseEvidence:
         """Return the matches of the label's phrases, each with its share (step 2)."""
         matches = sorted(set(self._matches(label)))
         share = (log_odds - baseline) / max(len(matches), 1)
-        found = [
-            PhraseShare(int(self.starts[first]), int(self.stops[last]), KINDS[kind], share)
-            for first, last, kind in matches
-        ]
-        return Evidence(log_odds, baseline, phrases=found)
+        spans = [(int(self.starts[first]), int(self.stops[last]), KINDS[kind]) for first, last, kind in matches]
+        return Evidence(log_odds, baseline, phrases=[PhraseShare(*span, share) for span in spans])
 
     def _matches(self, label: int) -> Iterator[Match]:
         """Find matches (step 1)."""
@@ -255,8 +243,7 @@ class PhraseEvidence:
 
     def _words_of(self, phrase: int) -> Ints:
         forms = self.phrases.forms[self.phrases.ends[phrase] : self.phrases.ends[phrase + 1]]
-        words: Ints = self.phrases.form_words[forms]
-        return words
+        return np.asarray(self.phrases.form_words[forms])
 
     def _shared_weight(self, phrase: int) -> int:
         words = self._words_of(phrase)

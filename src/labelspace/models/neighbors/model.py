@@ -128,8 +128,7 @@ class Neighbors(Model):
 
     def _prune(self, Q: Csr) -> Csr:
         """Prune unit rows to search for: drop the features that the index would drop."""
-        kept = strong_entries(Q, self.pruning_, MIN_FEATURES)
-        return keep_entries(Q, kept | (self.common_column_[Q.indices] >= 0))
+        return keep_entries(Q, strong_entries(Q, self.pruning_, MIN_FEATURES) | (self.common_column_[Q.indices] >= 0))
 
     def _build_index(self, X: Csr) -> None:
         n = X.shape[0]
@@ -193,11 +192,11 @@ class Neighbors(Model):
             Q.data, Q.indices, self._index, voters, thread_zeros("neighbors", n, np.int32), products
         )
         votes = Votes(voters, similarity[near >= 0].astype(np.float64), products, self.power_)
-        counts = self._label_counts
-        return [
-            votes.evidence(self._carry(votes.documents, label), counts[label] / n, Q.indices, self.view.name)
-            for label in labels.tolist()
-        ]
+        found = []
+        for label in labels.tolist():
+            share = self._label_counts[label] / n
+            found.append(votes.evidence(self._carry(voters, label), share, Q.indices, self.view.name))
+        return found
 
     @cached_property
     def _label_counts(self) -> Longs:

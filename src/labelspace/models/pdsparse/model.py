@@ -162,8 +162,7 @@ class PDSparse(LinearModel):
             for label in np.flatnonzero(self.seen_[start:stop]) + start:
                 v = np.zeros(n_features + 1, np.float32)
                 positives = documents.indices[documents.indptr[label] : documents.indptr[label + 1]]
-                seed = self.random_state * Y.shape[1] + label
-                kernels.solve_l1_squared_hinge(problem, positives, seed, v)
+                kernels.solve_l1_squared_hinge(problem, positives, self.random_state * Y.shape[1] + label, v)
                 w = v[:-1] - np.clip(v[:-1], -self.l1_weight, self.l1_weight)
                 large = np.flatnonzero(np.abs(w) >= max(self.threshold, 1e-12)).astype(np.int32)
                 trained[label] = (large, w[large].astype(np.float32))

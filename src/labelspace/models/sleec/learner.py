@@ -46,8 +46,7 @@ class ObservedProducts:
         known = nearest.labels >= 0
         indptr = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
         self.G: Csr = sp.csr_matrix((nearest.scores[known], nearest.labels[known], indptr), shape=(n, n))
-        numbers = np.arange(self.G.nnz)
-        by_column = sp.csr_matrix((numbers, self.G.indices, self.G.indptr), shape=(n, n)).T.tocsr()
+        by_column = sp.csr_matrix((np.arange(self.G.nnz), self.G.indices, self.G.indptr), shape=(n, n)).T.tocsr()
         self.columns, self.column_ptr = by_column.indices, by_column.indptr
         self.order: Longs = by_column.data  # of the transposed entries
 
@@ -102,8 +101,7 @@ def _step(factor: Floats, direction: Floats, error: Floats, change: Floats) -> F
     """Move a factor along a direction that changes the products by ``change``; return the error that remains."""
     length = np.float32(float(error @ change) / max(float(change @ change), 1e-30))
     factor += length * direction
-    remaining: Floats = error - length * change
-    return remaining
+    return np.asarray(error - length * change)
 
 
 class Ridge:
@@ -144,8 +142,7 @@ class Ridge:
 
 
 def _column_products(A: Floats, B: Floats) -> Doubles:
-    products: Doubles = np.einsum("ij,ij->j", A, B, dtype=np.float64)
-    return products
+    return np.asarray(np.einsum("ij,ij->j", A, B, dtype=np.float64))
 
 
 def fit_regressors(X: Csr, Z: Floats, C: float, l1: float, rho: float, admm_iter: int) -> Floats:
@@ -217,8 +214,7 @@ def cluster_documents(X: Csr, n_clusters: int, seed: int) -> tuple[Ints, Longs]:
     documents = np.arange(X.shape[0], dtype=np.int32)
     if n_clusters == 1:
         return documents, np.array([0, len(documents)], np.int64)
-    unit = normalize_rows(X)
-    sizes = kmeans(csr_arrays(unit), documents, n_clusters, KMEANS_ITERATIONS, seed, X.shape[1])
+    sizes = kmeans(csr_arrays(normalize_rows(X)), documents, n_clusters, KMEANS_ITERATIONS, seed, X.shape[1])
     return documents, np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
 
 
@@ -266,8 +262,7 @@ def zero_smallest(values: Floats, share: float) -> Floats:
     sizes = np.abs(values)
     n_zeroed = int(share * len(values))
     bound = np.partition(sizes, n_zeroed, axis=0)[n_zeroed]
-    kept: Floats = np.where(sizes < bound, np.float32(0), values)
-    return kept
+    return np.asarray(np.where(sizes < bound, np.float32(0), values))
 
 
 def quantized(X: Csr, documents: Ints, starts: Longs, points: Floats, weights: Floats, weight_rows: Ints) -> Learner:

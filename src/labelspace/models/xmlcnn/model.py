@@ -185,8 +185,7 @@ class XMLCNN(Model):
 
     def _random_network(self, Y: Csr) -> ConvolutionalNet:
         rng = np.random.default_rng(self.random_state)
-        words = self.sequences_.tokens()
-        vectors = initial_vectors(self.word_vectors, words, self.word_dim or WORD_DIM, rng)
+        vectors = initial_vectors(self.word_vectors, self.sequences_.tokens(), self.word_dim or WORD_DIM, rng)
         if self.word_dim not in (None, vectors.shape[1]):
             raise ParameterError(
                 f"word_dim must be that of the word vectors, {vectors.shape[1]}, but is {self.word_dim}; set it to none"

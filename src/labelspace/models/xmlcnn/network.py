@@ -56,8 +56,7 @@ class BatchNorm:
         if not self.on:
             return gradient
         along = np.einsum("ij,ij->j", gradient, values) / np.float32(len(values))
-        by_input: Floats = (gradient - gradient.mean(axis=0) - values * along) / std
-        return by_input
+        return np.asarray((gradient - gradient.mean(axis=0) - values * along) / std)
 
     def factor_and_bias(self, values: Floats) -> tuple[Floats, Floats]:
         """Return a > 0 and b such that prediction has y = a x + b, with mean and std of many values."""

@@ -108,9 +108,8 @@ def _read_text(source: str, wanted: Mapping[str, int]) -> tuple[list[str], Float
             except ValueError:
                 row = np.zeros(0, np.float32)
             if not row.size or (rows and row.size != rows[0].size):
-                raise DataError(
-                    f"{source} must have a word and as many numbers on each line, but line {number} has not; fix it"
-                )
+                rule = f"{source} must have a word and as many numbers on each line"
+                raise DataError(f"{rule}, but line {number} has not; fix it")
             words.append(word)
             rows.append(row)
     return words, np.stack(rows) if rows else np.zeros((0, 1), np.float32)
