@@ -103,9 +103,8 @@ class Checkpoint:
 
 def unreadable(path: Path, error: object) -> ModelError:
     """Return the error for a file that is damaged, or no checkpoint."""
-    return ModelError(
-        f"{path} must be a checkpoint of this version, but cannot be read ({error}); delete it to start again"
-    )
+    rule = f"{path} must be a checkpoint of this version"
+    return ModelError(f"{rule}, but cannot be read ({error}); delete it to start again")
 
 
 def of_another_training(path: Path) -> ModelError:

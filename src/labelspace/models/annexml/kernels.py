@@ -171,9 +171,7 @@ def unit_vector(vector: Floats) -> np.float32:
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def adagrad_row(
-    data: Floats, features: Ints, gradient: Floats, learning_rate: float, vectors: Floats, squares: Floats
-) -> None:
+def adagrad_row(data: Floats, features: Ints, gradient: Floats, rate: float, vectors: Floats, squares: Floats) -> None:
     """Make a row-wise Adagrad step on the vectors of one document's features, for the gradient by V'x.
 
     ``squares`` (n_features,) sums the mean square of each vector's gradients.
@@ -187,28 +185,26 @@ def adagrad_row(
     for j in range(len(features)):
         vector, value = vectors[features[j]], data[j]
         squares[features[j]] += value * value * total
-        step = np.float32(learning_rate) * value / np.sqrt(squares[features[j]] + MIN_SQUARE)
+        step = np.float32(rate) * value / np.sqrt(squares[features[j]] + MIN_SQUARE)
         for m in range(len(gradient)):
             vector[m] -= step * gradient[m]
 
 
 @kernel()
-def draw_documents(
-    row: int, neighbors: Ints, n_documents: int, n_negatives: int, state: np.uint64, out: Ints
-) -> tuple[int, np.uint64]:
+def draw_documents(row: int, near: Ints, n: int, n_drawn: int, state: np.uint64, out: Ints) -> tuple[int, np.uint64]:
     """List the document, its neighbors and random other documents in ``out``; return their number.
 
     A random draw of the document or of a neighbor is dropped.
     """
     out[0] = row
-    for p in range(len(neighbors)):
-        out[1 + p] = neighbors[p]
-    size = 1 + len(neighbors)
-    for _ in range(n_negatives):
+    for p in range(len(near)):
+        out[1 + p] = near[p]
+    size = 1 + len(near)
+    for _ in range(n_drawn):
         state = next_state(state)
-        drawn = np.int64(state % np.uint64(n_documents))
+        drawn = np.int64(state % np.uint64(n))
         is_new = True
-        for m in range(1 + len(neighbors)):
+        for m in range(1 + len(near)):
             is_new &= drawn != out[m]
         if is_new:
             out[size] = drawn
@@ -217,9 +213,7 @@ def draw_documents(
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def document_gradients(
-    units: Floats, inverse_norms: Floats, n_near: int, gamma: float, size: int, out: Floats
-) -> float:
+def document_gradients(units: Floats, inverses: Floats, n_near: int, gamma: float, size: int, out: Floats) -> float:
     """Compute the gradients by V'x of the document (row 0), its neighbors and the others; return the loss."""
     dim = units.shape[1]
     cosines, slopes = np.empty(size - 1, np.float32), np.empty(size - 1, np.float32)
@@ -235,7 +229,7 @@ def document_gradients(
     for i in range(1, size):
         cosine = cosines[i - 1]
         slope = slopes[i - 1] if abs(slopes[i - 1]) >= min_slope else np.float32(0.0)
-        of_other, of_own = slope * inverse_norms[i], slope * inverse_norms[0]
+        of_other, of_own = slope * inverses[i], slope * inverses[0]
         for m in range(dim):
             out[i, m] = of_other * (units[0, m] - cosine * units[i, m])
             out[0, m] += of_own * (units[i, m] - cosine * units[0, m])
@@ -278,39 +272,35 @@ def train_cosine_embeddings(
 
 
 @kernel()
-def choose_partitions(
-    data: Floats, features: Ints, learners: Learners, scores: Floats, learner_of: Ints, chosen: Ints
-) -> None:
+def choose_partitions(x: Floats, features: Ints, learners: Learners, scores: Floats, owner: Ints, chosen: Ints) -> None:
     """Find the partition of each learner with the largest score (``chosen``).
 
-    ``learner_of`` (n_partitions) gets the learner that chose the partition, or -1; ``scores`` (n_partitions) is
+    ``owner`` (n_partitions) gets the learner that chose the partition, or -1; ``scores`` (n_partitions) is
     scratch.
     """
     weights, learner_starts = learners.weights, learners.starts
     scores[:] = 0.0
-    learner_of[:] = -1
+    owner[:] = -1
     for j in range(len(features)):
         for m in range(weights.indptr[features[j]], weights.indptr[features[j] + 1]):
-            scores[weights.indices[m]] += data[j] * weights.data[m]
+            scores[weights.indices[m]] += x[j] * weights.data[m]
     for i in range(len(chosen)):
         best = learner_starts[i]
         for p in range(learner_starts[i] + 1, learner_starts[i + 1]):
             if scores[p] > scores[best]:
                 best = p
         chosen[i] = best
-        learner_of[best] = i
+        owner[best] = i
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def embed_in_partitions(
-    data: Floats, features: Ints, embeddings: PartitionVectors, learner_of: Ints, out: Floats
-) -> None:
+def embed_in_partitions(data: Floats, features: Ints, embeddings: PartitionVectors, owner: Ints, out: Floats) -> None:
     """Compute the vectors V'x of one document in the partition of each learner; ``out`` is (n_learners, dim)."""
     vectors, scales, partitions, starts = embeddings
     out[:] = 0.0
     for j in range(len(features)):
         for at in range(starts[features[j]], starts[features[j] + 1]):
-            learner = learner_of[partitions[at]]
+            learner = owner[partitions[at]]
             if learner >= 0:
                 vector, value, row = vectors[at], data[j] * scales[at], out[learner]
                 for m in range(len(row)):

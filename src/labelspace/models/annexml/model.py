@@ -208,9 +208,8 @@ def train_learner(X: Csr, Y: Csr, graph: Csr | None, params: AnnexML, number: in
     rng = np.random.default_rng([params.random_state, number])
     weights, partition_of = learn_partitions(X, graph, params, rng, tick)
     kept = np.flatnonzero(np.bincount(partition_of, minlength=weights.shape[1]))
-    partitions = [
-        embed_partition(X, Y, np.flatnonzero(partition_of == c).astype(np.int32), params, rng, tick) for c in kept
-    ]
+    members = [np.flatnonzero(partition_of == c).astype(np.int32) for c in kept]
+    partitions = [embed_partition(X, Y, rows, params, rng, tick) for rows in members]
     return np.ascontiguousarray(weights[:, kept]), partitions
 
 

@@ -34,7 +34,14 @@ from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import one_of, real
 from labelspace.estimator.state_constraints import array, part, plain
 from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Language, language_of
-from labelspace.features.stems import KEEP_ACCENTS, LANGUAGES, NO_STEMMING, STRIP_ACCENTS, stemming_language
+from labelspace.features.stems import (
+    KEEP_ACCENTS,
+    LANGUAGES,
+    NO_STEMMING,
+    STRIP_ACCENTS,
+    stemming_language,
+    usual_accents,
+)
 from labelspace.features.tokenizer import map_blocks
 from labelspace.features.views import TEXT
 from labelspace.kernels.knn import LabelSets
@@ -154,7 +161,7 @@ class Lexical(Model):
     @cached_property
     def _word_stems(self) -> WordStems:
         stemming = stemming_language(self.language_) if self.stemming == AUTO else self.stemming
-        return WordStems.of_language(stemming, self.strip_accents)
+        return WordStems(stemming, usual_accents(stemming) if self.strip_accents == AUTO else self.strip_accents)
 
     def report(self) -> dict[str, Any]:
         """Report the language by which names and texts are compared."""

@@ -7,8 +7,7 @@ from itertools import repeat
 
 import numpy as np
 
-from labelspace.features.language import AUTO
-from labelspace.features.stems import KEEP_ACCENTS, NO_STEMMING, Stemmer, strip_accents, usual_accents
+from labelspace.features.stems import KEEP_ACCENTS, NO_STEMMING, Stemmer, strip_accents
 from labelspace.features.tokenizer import Analyzer
 from labelspace.features.vocabulary import Vocabulary
 from labelspace.kernels.ngrams import build_key_table
@@ -47,11 +46,6 @@ class WordStems:
 
     stemming: str = ENGLISH
     accents: str = KEEP_ACCENTS
-
-    @classmethod
-    def of_language(cls, stemming: str, accents: str) -> "WordStems":
-        """Make stems of a language; ``accents`` may be auto: as usual in the language."""
-        return cls(stemming, usual_accents(stemming) if accents == AUTO else accents)
 
     def read(self, texts: Sequence[str]) -> tuple[Longs, Longs, Longs]:
         """Return hashes of the stem and the form of each word of texts, and the words up to the end of each text."""
@@ -151,13 +145,20 @@ def index_phrases(labels: LabelSpace, word_stems: WordStems) -> Phrases:
     at = np.arange(phrase_ends[-1]) - np.repeat(phrase_ends[:-1] - begins, lengths)
     form_hashes, first, form = np.unique(forms[at], return_index=True, return_inverse=True)
     parent, edge_word = np.divmod(edges - 1, max(known.size, 1))
-    stem_table = build_key_table(known, np.arange(known.size, dtype=np.int32))
-    children = _offsets(np.bincount(parent, minlength=edges.size + 1))
-    by_node = (_offsets(np.bincount(node, minlength=edges.size + 1)), np.argsort(node, kind="stable").astype(np.int32))
-    of_phrases = (np.array(label, np.int32)[kept], np.array(kind, np.uint8)[kept], _offsets(lengths))
-    of_forms = (form.astype(np.int32), form_hashes, words[at][first].astype(np.int32))
-    postings = _postings(words[at], phrase_ends, known.size)
-    return Phrases(stem_table, children, edge_word.astype(np.int32), *by_node, *of_phrases, *of_forms, *postings)
+    return Phrases(
+        build_key_table(known, np.arange(known.size, dtype=np.int32)),
+        _offsets(np.bincount(parent, minlength=edges.size + 1)),
+        edge_word.astype(np.int32),
+        _offsets(np.bincount(node, minlength=edges.size + 1)),
+        np.argsort(node, kind="stable").astype(np.int32),
+        np.array(label, np.int32)[kept],
+        np.array(kind, np.uint8)[kept],
+        _offsets(lengths),
+        form.astype(np.int32),
+        form_hashes,
+        words[at][first].astype(np.int32),
+        *_postings(words[at], phrase_ends, known.size),
+    )
 
 
 def _offsets(counts: Longs) -> Ints:

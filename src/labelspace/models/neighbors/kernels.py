@@ -85,33 +85,31 @@ def add_gaps(weight: np.int32, values: Int8s, gaps: npt.NDArray[np.uint8], start
 
 
 @part()
-def add_products(
-    data: Floats, features: Ints, index: Postings, sums: Ints, common_query: Int16s
-) -> tuple[float, float, float]:
-    """Sum the products of a query with all rows, except over common features, which go to ``common_query``.
+def add_products(x: Floats, features: Ints, index: Postings, sums: Ints, query: Int16s) -> tuple[float, float, float]:
+    """Sum the products of a query with all rows, except over common features, which go to ``query``.
 
-    Returns the unit of ``sums``, the unit of a product of ``common_query`` with a row of ``common``, and the length of
+    Returns the unit of ``sums``, the unit of a product of ``query`` with a row of ``common``, and the length of
     the query over the common features.
     """
     total, largest, squares = 0.0, 0.0, 0.0
     for j in range(len(features)):
-        weight = abs(np.float64(data[j]) * index.scales[features[j]])
+        weight = abs(np.float64(x[j]) * index.scales[features[j]])
         if index.common_column[features[j]] >= 0:
             largest = max(largest, weight)
-            squares += np.float64(data[j]) * data[j]
+            squares += np.float64(x[j]) * x[j]
         else:
             total += weight * INT8_MAX
     norm = np.sqrt(squares)
     unit = max(total, norm, 1e-30) / SUM_RANGE
-    range_of_16_bits = min(INT16_MAX, (2**31 - 1) // (INT8_MAX * max(len(common_query), 1)))
+    range_of_16_bits = min(INT16_MAX, (2**31 - 1) // (INT8_MAX * max(len(query), 1)))
     common_unit = max(largest, 1e-30) / range_of_16_bits
-    for c in range(len(common_query)):
-        common_query[c] = 0
+    for c in range(len(query)):
+        query[c] = 0
     for j in range(len(features)):
         feature = features[j]
-        value = np.float64(data[j]) * index.scales[feature]
+        value = np.float64(x[j]) * index.scales[feature]
         if index.common_column[feature] >= 0:
-            common_query[index.common_column[feature]] = np.int16(np.rint(value / common_unit))
+            query[index.common_column[feature]] = np.int16(np.rint(value / common_unit))
             continue
         number = np.int32(np.rint(value / unit))
         add_postings(number, index.values, index.rows, index.starts[feature], index.starts[feature + 1], sums)

@@ -16,10 +16,9 @@ that can still be among the best (``kernels.py``).
 """
 
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +57,15 @@ POWERS = (1.0, 2.0, 4.0, 8.0)  # candidates
 CHOICE_K = 5  # ranks that count in the choice
 SHOWN_VOTERS = 10  # nearest documents that voted for a label, in an explanation
 SHOWN_COLUMNS = 15  # columns that a voter shares with the document, in an explanation
+
+
+class Votes(NamedTuple):
+    """The votes for one document, best first."""
+
+    documents: Ints  # (m,)
+    similarities: Doubles
+    products: Floats  # (m, nnz) what each feature of the document adds to a similarity
+    columns: Ints  # (nnz,) the features of the document
 
 
 class Neighbors(Model):
@@ -186,27 +194,48 @@ class Neighbors(Model):
         near, similarity = (rows[0] for rows in self._voters(Q))
         Q = self._prune(Q)
         voters = near[near >= 0]
-        n = len(self.common_norms_)
         products = np.empty((len(voters), Q.nnz), np.float32)
-        kernels.shared_products(
-            Q.data, Q.indices, self._index, voters, thread_zeros("neighbors", n, np.int32), products
-        )
-        votes = Votes(voters, similarity[near >= 0].astype(np.float64), products, self.power_)
-        found = []
-        for label in labels.tolist():
-            share = self._label_counts[label] / n
-            found.append(votes.evidence(self._carry(voters, label), share, Q.indices, self.view.name))
-        return found
+        slots = thread_zeros("neighbors", len(self.common_norms_), np.int32)
+        kernels.shared_products(Q.data, Q.indices, self._index, voters, slots, products)
+        votes = Votes(voters, similarity[near >= 0].astype(np.float64), products, Q.indices)
+        return [self._evidence(label, votes) for label in labels.tolist()]
 
     @cached_property
     def _label_counts(self) -> Longs:
         """Count the training documents of each label."""
         return np.bincount(self.labels_of_, minlength=self.n_labels_)
 
-    def _carry(self, documents: Ints, label: int) -> Bools:
-        """Return which of some training documents have the label."""
+    def _evidence(self, label: int, votes: Votes) -> Evidence:
+        """Explain the score of a label by the votes of the documents that have it.
+
+        The log-odds are log V - log W, where V are the votes for the label and W all other votes. The baseline is the
+        label's share of all documents. The share of a document is the share of its vote in V. A feature causes a part
+        of the similarity behind a vote: on average a of V, and b of W. The share of the feature is a times what is
+        explained, plus p (a - b), the change of the log-odds in proportion to the feature; these changes cancel out
+        over all features.
+        """
+        documents, similarities, products, columns = votes
+        baseline = logit(self._label_counts[label] / len(self.common_norms_))
+        weights = (similarities / similarities[:1]) ** self.power_
         spans = zip(self.label_starts_[documents].tolist(), self.label_starts_[documents + 1].tolist(), strict=True)
-        return np.array([label in self.labels_of_[start:stop] for start, stop in spans], bool)
+        carry = np.array([label in self.labels_of_[start:stop] for start, stop in spans], bool)
+        total, own = float(weights.sum()), float(weights[carry].sum())
+        log_odds = logit(own / total) if total else logit(0.0)
+        if not own:
+            return Evidence(log_odds, baseline)
+        parts = products / np.maximum(products.sum(axis=1, keepdims=True), 1e-30)
+        a = weights[carry] @ parts[carry] / own
+        shares = (log_odds - baseline) * a
+        if own < total:
+            b = weights[~carry] @ parts[~carry] / (total - own)
+            shares = shares + self.power_ * (a - b)
+        voters = []
+        for i in np.flatnonzero(carry)[:SHOWN_VOTERS].tolist():
+            n_shown = min(SHOWN_COLUMNS, int((parts[i] > 0).sum()))
+            shared = columns[np.argsort(-products[i], kind="stable")[:n_shown]]
+            vote = float((log_odds - baseline) * weights[i] / own)
+            voters.append(Voter(int(documents[i]), float(similarities[i]), vote, shared, self.view.name))
+        return Evidence(log_odds, baseline, {self.view.name: ColumnShares(columns, shares)}, voters=voters)
 
     def _vote_among(self, near: Ints, similarity: Floats, k: int, allowed: Bools) -> TopK:
         labels = self.mask_cache.get(allowed, lambda: ids_among(self.labels_of_, self.label_starts_, allowed))
@@ -238,9 +267,8 @@ class Neighbors(Model):
 
         def find(start: int, stop: int) -> None:
             sums = thread_zeros("neighbors", n_documents, np.int32)
-            kernels.nearest_quantized_rows(
-                queries, start, stop, self._index, sums, near[start:stop], similarity[start:stop]
-            )
+            out = (near[start:stop], similarity[start:stop])
+            kernels.nearest_quantized_rows(queries, start, stop, self._index, sums, *out)
 
         report = None if progress is None else lambda done, total: progress("choosing neighbors", done, total)
         run_blocks(find, Q.shape[0], ROW_BLOCK, report)
@@ -263,45 +291,6 @@ class Neighbors(Model):
 
         run_blocks(count, len(near), ROW_BLOCK)
         return out
-
-
-@dataclass
-class Votes:
-    """The votes for one document, best first."""
-
-    documents: Ints  # (m,)
-    similarities: Doubles
-    products: Floats  # (m, nnz) what each feature of the document adds to a similarity
-    power: float
-
-    def evidence(self, carry: Bools, share: float, columns: Ints, view: str) -> Evidence:
-        """Explain the score of a label that some of the documents ``carry``, and a ``share`` of all documents.
-
-        The log-odds are log V - log W, where V are the votes for the label and W all other votes. The baseline is the
-        label's share of all documents. The share of a document is the share of its vote in V. A feature causes a part
-        of the similarity behind a vote: on average a of V, and b of W. The share of the feature is a times what is
-        explained, plus p (a - b), the change of the log-odds in proportion to the feature; these changes cancel out
-        over all features.
-        """
-        baseline = logit(share)
-        weights = (self.similarities / self.similarities[:1]) ** self.power
-        total, own = float(weights.sum()), float(weights[carry].sum())
-        log_odds = logit(own / total) if total else logit(0.0)
-        if not own:
-            return Evidence(log_odds, baseline)
-        parts = self.products / np.maximum(self.products.sum(axis=1, keepdims=True), 1e-30)
-        a = weights[carry] @ parts[carry] / own
-        shares = (log_odds - baseline) * a
-        if own < total:
-            b = weights[~carry] @ parts[~carry] / (total - own)
-            shares = shares + self.power * (a - b)
-        voters = []
-        for i in np.flatnonzero(carry)[:SHOWN_VOTERS].tolist():
-            n_shown = min(SHOWN_COLUMNS, int((parts[i] > 0).sum()))
-            shared = columns[np.argsort(-self.products[i], kind="stable")[:n_shown]]
-            vote = float((log_odds - baseline) * weights[i] / own)
-            voters.append(Voter(int(self.documents[i]), float(self.similarities[i]), vote, shared, view))
-        return Evidence(log_odds, baseline, {view: ColumnShares(columns, shares)}, voters=voters)
 
 
 def strong_entries(X: Csr, share: float, at_least: int) -> Bools:

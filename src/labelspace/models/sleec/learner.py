@@ -265,7 +265,7 @@ def zero_smallest(values: Floats, share: float) -> Floats:
     return np.asarray(np.where(sizes < bound, np.float32(0), values))
 
 
-def quantized(X: Csr, documents: Ints, starts: Longs, points: Floats, weights: Floats, weight_rows: Ints) -> Learner:
+def quantized(X: Csr, documents: Ints, starts: Longs, points: Floats, W: Floats, weight_rows: Ints) -> Learner:
     """Quantize what was learned; centers of clusters are the means of their unit documents, scaled to length one."""
     vectors, scales = quantize_int8(points)
     squares = np.square(vectors, dtype=np.float32).sum(axis=1) * np.square(scales)
@@ -273,6 +273,4 @@ def quantized(X: Csr, documents: Ints, starts: Longs, points: Floats, weights: F
     shape = (len(starts) - 1, len(documents))
     member = sp.csr_matrix((np.ones(len(documents), np.float32), (cluster, documents)), shape=shape)
     centers = normalize_rows((member @ normalize_rows(X)).tocsr()).toarray().T
-    return Learner(
-        *quantize_int8(centers), starts, documents, vectors, scales, squares, *quantize_int8(weights), weight_rows
-    )
+    return Learner(*quantize_int8(centers), starts, documents, vectors, scales, squares, *quantize_int8(W), weight_rows)

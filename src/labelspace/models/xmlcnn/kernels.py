@@ -90,16 +90,14 @@ class Network(NamedTuple):
 
 
 @kernel()
-def pool_document(
-    products: Floats, first: int, block: Block, tokens: Ints, sums: Floats, out: Floats, at: Ints
-) -> None:
+def pool_document(products: Floats, first: int, block: Block, words: Ints, sums: Floats, out: Floats, at: Ints) -> None:
     """Find the largest window of each chunk of a document, for the filters with product columns from ``first`` on.
 
     A window begins at each word, and ends with the document at the latest. ``out`` and ``at`` (n_chunks, all filters)
     get value and position at the columns from ``column`` on; a document without words gets 0 and -1.
     """
     width, n_filters, column = block
-    n_words, n_chunks = len(tokens), len(out)
+    n_words, n_chunks = len(words), len(out)
     for chunk in range(n_chunks):
         best, best_at = out[chunk, column : column + n_filters], at[chunk, column : column + n_filters]
         begin = chunk * n_words // n_chunks
@@ -110,9 +108,9 @@ def pool_document(
             for f in range(n_filters):
                 sums[f] = np.float32(0.0)
             for offset in range(min(width, n_words - t)):
-                if tokens[t + offset] >= 0:
+                if words[t + offset] >= 0:
                     begin_column = first + offset * n_filters
-                    row = products[tokens[t + offset], begin_column : begin_column + n_filters]
+                    row = products[words[t + offset], begin_column : begin_column + n_filters]
                     for f in range(n_filters):
                         sums[f] += row[f]
             if t == begin:
