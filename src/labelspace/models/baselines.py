@@ -12,7 +12,7 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import overfetch
 from labelspace.models.fit_context import FitContext
-from labelspace.types import Bools, Csr, Floats, Ints, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, Rng, TopK
 
 
 class Popular(Model):
@@ -86,7 +86,7 @@ class Random(Model):
         return out
 
 
-def _draw(rng: np.random.Generator, n: int, k: int) -> list[int]:
+def _draw(rng: Rng, n: int, k: int) -> list[int]:
     """Draw k of n numbers in random order, by the first steps of a Fisher-Yates shuffle, without the other numbers.
 
     >>> few, all_five = (_draw(np.random.default_rng(1), n=5, k=k) for k in (2, 5))

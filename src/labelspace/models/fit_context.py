@@ -15,6 +15,9 @@ from labelspace.types import Csr, LabelSpace, Progress, no_progress
 
 Held = tuple[Any, Csr]  # documents as the method reads them, and their labels, that are not trained on
 
+Tick = Callable[[int], None]
+"""Reports that a learner advanced by so many steps."""
+
 Item = TypeVar("Item")
 T = TypeVar("T")
 

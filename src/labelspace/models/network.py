@@ -41,7 +41,7 @@ from labelspace.training.epochs import batch_schedule, run_phases
 from labelspace.training.losses import label_block_bce_gradient, listed_probabilities, log_odds
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows
-from labelspace.types import Bools, Csr, Floats, Ints, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, Rng, TopK
 
 ROW_BLOCK = 64  # documents per task
 
@@ -136,14 +136,14 @@ class HiddenLayerNet:
     n_steps: int = 0
 
     @classmethod
-    def random(cls, X: Csr, Y: Csr, hidden_dim: int, rng: np.random.Generator) -> Self:
+    def random(cls, X: Csr, Y: Csr, hidden_dim: int, rng: Rng) -> Self:
         """Draw embeddings and weights at random, and start label biases at the log-odds of their frequency."""
         features = SparseLayer.random(X, hidden_dim, rng)
         hidden_bias = AdamParameter(np.zeros(hidden_dim, np.float32))
         return cls(features, hidden_bias, OutputLayer.random(log_odds(Y), hidden_dim, rng))
 
     def train_step(
-        self, batch: Batch, Y: Csr, rows: Ints, dropout: float, rates: tuple[float, float], rng: np.random.Generator
+        self, batch: Batch, Y: Csr, rows: Ints, dropout: float, rates: tuple[float, float], rng: Rng
     ) -> None:
         """Make one step on a batch whose labels are ``Y[rows]``; ``rates`` are of dense weights and of embeddings."""
         learning_rate, feature_learning_rate = rates

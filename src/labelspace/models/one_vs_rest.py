@@ -57,13 +57,13 @@ class OneVsRest(LinearModel):
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = self._scaled(X)
         documents = Y.tocsc()  # step 1: column l lists the positives of label l
-        self.seen_ = np.diff(documents.indptr) > 0
+        frequency = np.diff(documents.indptr)
+        self.seen_ = frequency > 0
         bias = np.zeros(Y.shape[1], np.float32)
         norms = squared_norms(X.data, X.indptr, BIAS)
         trained = [NO_WEIGHTS] * Y.shape[1]
 
         options = SolverOptions(float(self.C), float(self.tol), self.max_iter)
-        frequency = np.diff(documents.indptr)
         # Labels that are trained side by side are about equally frequent.
         by_frequency = np.argsort(-frequency, kind="stable")[: np.count_nonzero(frequency)]
 

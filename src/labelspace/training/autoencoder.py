@@ -15,12 +15,12 @@ import numpy as np
 from labelspace.estimator.parameter_constraints import optional, real
 from labelspace.estimator.state_constraints import array, must, plain
 from labelspace.kernels.quantize import Int8s
-from labelspace.kernels.sparse_layers import embed_rows, sampled_squared_errors
+from labelspace.kernels.sparse_layers import sampled_squared_errors
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.dense_layers import LAYER_SPECS, MLP, LayerSpecs, activate, activation_derivative, forward_flat
 from labelspace.training.optimizers import AdamParameter
-from labelspace.training.sparse_layers import ROW_BLOCK, Batch, SparseLayer
-from labelspace.types import Csr, Floats, Ints
+from labelspace.training.sparse_layers import ROW_BLOCK, Batch, SparseLayer, embedded
+from labelspace.types import Csr, Floats, Ints, Rng
 
 RECONSTRUCTION_ERROR = plain(optional(real()))  # what a model saves of it; None without an autoencoder
 DECODER_RATE_FACTOR = 0.1  # of the dense learning rate: at 1 a decoder overshoots, and its error spoils the codes
@@ -95,12 +95,12 @@ class SparseEncoder:
         self.bias = AdamParameter(np.zeros(features.vectors.shape[1], np.float32))
 
     @classmethod
-    def random(cls, X: Csr, widths: Sequence[int], activation: str, last: str, rng: np.random.Generator) -> Self:
+    def random(cls, X: Csr, widths: Sequence[int], activation: str, last: str, rng: Rng) -> Self:
         """Draw layers of these widths, from the features of X to the code."""
         features = SparseLayer.random(X, widths[0], rng)
         return cls(features, activation if len(widths) > 1 else last, MLP.random(widths, activation, last, rng))
 
-    def forward(self, batch: Batch, dropout: float, rng: np.random.Generator) -> EncoderOutput:
+    def forward(self, batch: Batch, dropout: float, rng: Rng) -> EncoderOutput:
         """Return the codes of a batch, with dropout of units of the first layer."""
         hidden = activate(self.features.embed(batch, self.bias.value), self.activation)
         mask = np.ones_like(hidden)
@@ -126,7 +126,7 @@ class SparseDecoder:
         self._sampled_column = np.full(len(features.vectors), -1, np.int32)
 
     @classmethod
-    def random(cls, X: Csr, widths: Sequence[int], activation: str, n_sampled: int, rng: np.random.Generator) -> Self:
+    def random(cls, X: Csr, widths: Sequence[int], activation: str, n_sampled: int, rng: Rng) -> Self:
         """Draw layers of these widths, from the code to the features of X.
 
         Feature embeddings start at 0: other embeddings would start with an error above that of predicting 0, which
@@ -135,9 +135,7 @@ class SparseDecoder:
         features = SparseLayer(np.zeros((X.shape[1], widths[-1]), np.float32))
         return cls(MLP.random(widths, activation, activation, rng), features, n_sampled)
 
-    def backward(
-        self, code: Floats, batch: Batch, weight: float, rates: LearningRates, rng: np.random.Generator
-    ) -> Floats:
+    def backward(self, code: Floats, batch: Batch, weight: float, rates: LearningRates, rng: Rng) -> Floats:
         """Update on ``weight`` times the squared error of the batch's rows; return the gradient by the codes."""
         activations = self.mlp.forward(code)
         hidden, n_features = activations[-1], len(self._sampled_column)
@@ -164,7 +162,7 @@ class SparseDecoder:
         last = self.errors[-max(1, len(self.errors) // 10) :]
         return round(float(np.mean(last)), 4) if last else None
 
-    def _sample_features(self, n_features: int, rng: np.random.Generator) -> Ints:
+    def _sample_features(self, n_features: int, rng: Rng) -> Ints:
         """Draw the features that count in every row of a batch, sorted, each once."""
         few = n_features <= self.n_sampled
         ids = np.arange(n_features) if few else np.unique(rng.integers(0, n_features, self.n_sampled))
@@ -195,10 +193,8 @@ class QuantizedEncoder:
 
     def __call__(self, X: Csr, start: int, stop: int) -> Floats:
         """Return the codes of the rows start..stop of X; a row's code does not depend on the other rows."""
-        sums = np.empty((stop - start, len(self.bias)), np.float32)
         rows = (X.data, X.indices, X.indptr[start : stop + 1])
-        embed_rows(*rows, 0, stop - start, self.vectors, self.scales, self.bias, sums)
-        return forward_flat(sums, self.dense, self.specs)
+        return forward_flat(embedded(rows, self.vectors, self.scales, self.bias), self.dense, self.specs)
 
     def rows(self, X: Csr) -> Floats:
         """Return the codes of all rows of X: (n, code)."""

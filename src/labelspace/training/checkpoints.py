@@ -109,10 +109,8 @@ def unreadable(path: Path, error: object) -> ModelError:
 
 def of_another_training(path: Path) -> ModelError:
     """Return the error for a checkpoint with a different fingerprint."""
-    return ModelError(
-        f"a checkpoint must be of the same data and parameters, but {path} is of others; "
-        "delete it, or give another folder"
-    )
+    rule = "a checkpoint must be of the same data and parameters"
+    return ModelError(f"{rule}, but {path} is of others; delete it, or give another folder")
 
 
 def _describe(arrays: Iterable[tuple[str, npt.NDArray[Any]]]) -> dict[str, tuple[str, list[int], int]]:

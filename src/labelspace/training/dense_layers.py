@@ -15,7 +15,7 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.training.losses import sigmoid
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import SparseLayer
-from labelspace.types import Floats, Ints
+from labelspace.types import Floats, Ints, Rng
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "linear")
 LABEL_BLOCK = 512  # labels per task: their scores of a batch stay in the cache
@@ -33,7 +33,7 @@ class DenseLayer:
         self.norm = AdamParameter(np.ones(1, np.float32))
 
     @classmethod
-    def random(cls, inputs: int, units: int, rng: np.random.Generator, normalized: bool = False) -> Self:
+    def random(cls, inputs: int, units: int, rng: Rng, normalized: bool = False) -> Self:
         """Draw rows with norms of about 1."""
         return cls(rng.standard_normal((units, inputs), np.float32) * np.float32(inputs**-0.5), normalized)
 
@@ -71,7 +71,7 @@ class MLP:
         self.layers, self.activations = list(layers), list(activations)
 
     @classmethod
-    def random(cls, widths: Sequence[int], activation: str, last: str, rng: np.random.Generator) -> Self:
+    def random(cls, widths: Sequence[int], activation: str, last: str, rng: Rng) -> Self:
         """Draw layers from the first width to the last; one width gives no layer, and the identity.
 
         >>> mlp = MLP.random([4, 3, 2], "relu", "tanh", np.random.default_rng(0))
@@ -176,7 +176,7 @@ class OutputLayer:
         self.weights, self.bias = AdamParameter(weights), AdamParameter(bias)  # (n_labels, width) and (n_labels,)
 
     @classmethod
-    def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> Self:
+    def random(cls, bias: Floats, width: int, rng: Rng) -> Self:
         """Draw the weights; the initial bias (n_labels,) is given."""
         return cls(_random_rows(len(bias), width, rng), bias)
 
@@ -219,7 +219,7 @@ class SampledOutputLayer:
         self.rows = SparseLayer(np.concatenate([weights, bias[:, None]], axis=1))  # (n_labels, width + 1)
 
     @classmethod
-    def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> Self:
+    def random(cls, bias: Floats, width: int, rng: Rng) -> Self:
         """Draw the weights; the initial bias (n_labels,) is given."""
         return cls(_random_rows(len(bias), width, rng), bias)
 
@@ -247,7 +247,7 @@ def append_ones(hidden: Floats) -> Floats:
     return np.concatenate([hidden, np.ones((len(hidden), 1), np.float32)], axis=1)
 
 
-def _random_rows(n_labels: int, width: int, rng: np.random.Generator) -> Floats:
+def _random_rows(n_labels: int, width: int, rng: Rng) -> Floats:
     return np.asarray(rng.standard_normal((n_labels, width), np.float32) * np.float32(width**-0.5))
 
 

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from labelspace.errors import DataError, ModelError
 from labelspace.store import Arrays
 from labelspace.training.checkpoints import Checkpoint
-from labelspace.types import Csr, Ints, Progress, TopK
+from labelspace.types import Csr, Ints, Progress, Rng, TopK
 
 VALIDATION_K = 5  # labels per document that count in the validation score
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.1, 2_000  # documents cut from train, where no validation documents are given
@@ -59,9 +59,7 @@ def batch_schedule(
     return batch_size, epochs or min(max(round(steps / -(-n // batch_size)), fewest), most)
 
 
-def epoch_batches(
-    n: int, batch_size: int, epoch: int, epochs: int, rng: np.random.Generator
-) -> Iterator[tuple[Ints, float]]:
+def epoch_batches(n: int, batch_size: int, epoch: int, epochs: int, rng: Rng) -> Iterator[tuple[Ints, float]]:
     """Yield the rows of each batch of one epoch, in random order, and the learning-rate factor.
 
     The factor falls linearly from 1 at the first batch of epoch 0 towards 0 after the last batch of all ``epochs``.
@@ -73,7 +71,7 @@ def epoch_batches(
 
 
 def batches(
-    n: int, batch_size: int, epochs: int, rng: np.random.Generator, progress: Progress, phase: int = 0, phases: int = 1
+    n: int, batch_size: int, epochs: int, rng: Rng, progress: Progress, phase: int = 0, phases: int = 1
 ) -> Iterator[tuple[Ints, float]]:
     """Yield the rows of each batch of all epochs, and the learning-rate factor (see ``epoch_batches``).
 
@@ -90,7 +88,7 @@ def batches(
 
 
 def run_phases(
-    step: Step[T], phases: Sequence[T], n: int, schedule: tuple[int, int], rng: np.random.Generator, progress: Progress
+    step: Step[T], phases: Sequence[T], n: int, schedule: tuple[int, int], rng: Rng, progress: Progress
 ) -> None:
     """Call ``step(phase, rows, lr_decay)`` for each batch of each phase, with a batch size and a number of epochs.
 
@@ -183,10 +181,8 @@ def early_stopping_rows(Y: Csr, random_state: int) -> tuple[Ints, Ints]:
 
 def too_few_to_stop_by(n: int) -> DataError:
     """Return the error for data of which no documents can be held out."""
-    return DataError(
-        f"early stopping needs some documents with labels to stop by, but there are {n} in all; "
-        "give validation documents, or leave patience out"
-    )
+    rule = "early stopping needs some documents with labels to stop by"
+    return DataError(f"{rule}, but there are {n} in all; give validation documents, or leave patience out")
 
 
 def should_stop(scores: Sequence[float], patience: int | None) -> bool:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from labelspace.kernels.losses import extract_positive_scores, pairwise_softmax_from_exp, subtract_positives
 from labelspace.kernels.sparse_layers import subtract_label_block
-from labelspace.types import Csr, Floats, Ints, TopK
+from labelspace.types import Csr, Floats, Ints, Rng, TopK
 
 MAX_UNSAMPLED_LABELS = 20_000  # up to this many labels, a step trains on all of them
 MAX_EXPONENT = np.float32(60.0)  # larger exponents are cut off here: exp(89) is infinite in float32
@@ -129,7 +129,7 @@ class SampledLabels:
 
 
 def sample_labels(
-    Y: Csr, candidates: Ints, n_negatives: int, rng: np.random.Generator, hard_negatives: Ints | None = None
+    Y: Csr, candidates: Ints, n_negatives: int, rng: Rng, hard_negatives: Ints | None = None
 ) -> SampledLabels:
     """Return the positives of a batch, its hard negatives (-1 is none), and uniform negatives for all documents.
 

@@ -10,7 +10,7 @@ from labelspace.kernels import sparse_layers as kernels
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.optimizers import RowAdagrad
-from labelspace.types import Csr, Floats, Ints
+from labelspace.types import Csr, Floats, Ints, Rng
 
 ROW_BLOCK = 64  # documents per task
 PRODUCT_BLOCK = 256  # rows per task of a product
@@ -29,7 +29,7 @@ def default_input_dropout(n_documents: int) -> float:
     return INPUT_DROPOUT[n_documents > MANY_DOCUMENTS]
 
 
-def batch_rows(X: Csr, rows: Ints, dropout: float, rng: np.random.Generator) -> Batch:
+def batch_rows(X: Csr, rows: Ints, dropout: float, rng: Rng) -> Batch:
     """Return some rows of X with input dropout: values are dropped at random, the rest scaled up to the same mean."""
     draws = rng.random(int((X.indptr[rows + 1] - X.indptr[rows]).sum()), np.float32)
     batch: Batch = kernels.dropout_rows(X.data, X.indices, X.indptr, rows, draws, float(dropout))
@@ -55,9 +55,7 @@ class SparseLayer:
         self._ones, self._workspace = np.ones(n_features, np.float32), np.zeros(n_features, np.int32)
 
     @classmethod
-    def random(
-        cls, X: Csr, width: int, rng: np.random.Generator, normalized: bool = False, init_std: float = INIT_STD
-    ) -> Self:
+    def random(cls, X: Csr, width: int, rng: Rng, normalized: bool = False, init_std: float = INIT_STD) -> Self:
         """Draw the embeddings; 0 for a feature without documents."""
         vectors = large_arrays.empty((X.shape[1], width), np.float32)
         rng.standard_normal(dtype=np.float32, out=vectors)

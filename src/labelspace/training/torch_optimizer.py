@@ -36,9 +36,8 @@ class FlatAdam:
         with np.errstate(over="ignore", invalid="ignore"):
             norm = float(np.linalg.norm(self.gradient))
         if not np.isfinite(norm):
-            raise ParameterError(
-                f"weights must stay finite in training, but the norm of a gradient is {norm}; lower {self.rate_names}"
-            )
+            rule = "weights must stay finite in training"
+            raise ParameterError(f"{rule}, but the norm of a gradient is {norm}; lower {self.rate_names}")
         if norm > clip_norm:
             self.gradient *= np.float32(clip_norm / norm)
         self.weights.step(self.gradient, rate, n_steps)

@@ -1,5 +1,7 @@
 """Shared data types: Dataset (with Columns, Fields), LabelSpace (with Hierarchy), TopK."""
 
+from numpy.random import Generator as Rng
+
 from labelspace.types.arrays import Bools, Csr, Doubles, Floats, Ints, Longs, OverallProgress, Progress, no_progress
 from labelspace.types.dataset import Columns, Dataset, Fields
 from labelspace.types.hierarchy import Hierarchy, check_ancestors, rows_of
@@ -23,6 +25,7 @@ __all__ = [
     "Longs",
     "OverallProgress",
     "Progress",
+    "Rng",
     "TopK",
     "check_ancestors",
     "no_progress",

@@ -29,7 +29,6 @@ results do not depend on their number. Near documents have larger votes (the pre
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +42,6 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.random_numbers import initial_state
-from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.document_neighbors import count_votes, label_neighbors
 from labelspace.labels.masks import labels_among
@@ -51,14 +49,14 @@ from labelspace.models import parameters
 from labelspace.models.annexml import kernels
 from labelspace.models.annexml.kernels import Ftrl, Learners, PartitionPoints, PartitionVectors
 from labelspace.models.base import Model
-from labelspace.models.fit_context import FitContext
-from labelspace.types import Bools, Csr, Floats, Ints, TopK
+from labelspace.models.fit_context import FitContext, Tick
+from labelspace.training.sparse_layers import embedded
+from labelspace.types import Bools, Csr, Floats, Ints, Rng, TopK
 
 PARTITION_SIZE = 6000  # documents per partition, if their number is not given: the search reads one partition whole
 ROW_BLOCK = 16  # documents per task
 MAX_DIM = 10_000  # a wider query would have too few steps: its products with int8 points are summed in 32 bits
 PARTITION_LEARNING_RATE = 0.1  # of FTRL, which lowers it for weights that change often
-Tick = Callable[[int], None]
 
 
 class AnnexML(Model):
@@ -213,9 +211,7 @@ def train_learner(X: Csr, Y: Csr, graph: Csr | None, params: AnnexML, number: in
     return np.ascontiguousarray(weights[:, kept]), partitions
 
 
-def learn_partitions(
-    X: Csr, graph: Csr | None, params: AnnexML, rng: np.random.Generator, tick: Tick
-) -> tuple[Floats, Ints]:
+def learn_partitions(X: Csr, graph: Csr | None, params: AnnexML, rng: Rng, tick: Tick) -> tuple[Floats, Ints]:
     """Return the weights of the partitions (n_features, K) and the partition of each document, by a graph of neighbors.
 
     Without a graph there is one partition.
@@ -239,7 +235,7 @@ def learn_partitions(
     return weights, partition_of
 
 
-def embed_partition(X: Csr, Y: Csr, rows: Ints, params: AnnexML, rng: np.random.Generator, tick: Tick) -> Partition:
+def embed_partition(X: Csr, Y: Csr, rows: Ints, params: AnnexML, rng: Rng, tick: Tick) -> Partition:
     """Train the embedding of the documents of one partition."""
     rows = rng.permutation(rows)  # else documents with the same labels have the same few neighbors
     own = X[rows]
@@ -256,7 +252,6 @@ def embed_partition(X: Csr, Y: Csr, rows: Ints, params: AnnexML, rng: np.random.
         state = np.uint64(drawn)
         tick(len(rows))
     table, scales = quantize_int8(vectors)
-    points = np.empty((len(rows), params.embedding_dim), np.float32)
-    embed_rows(*documents, 0, len(rows), table, scales, np.zeros(params.embedding_dim, np.float32), points)  # step 6
+    points = embedded(documents, table, scales, None)  # step 6
     points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), np.float32(1e-30))
     return Partition(rows, features.astype(np.int32), table, scales, *quantize_int8(points))

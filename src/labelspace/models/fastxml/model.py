@@ -25,7 +25,6 @@ below their published precision. A node whose sides cannot be separated is a lea
 documents, drawn at random.
 """
 
-from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -44,7 +43,7 @@ from labelspace.labels.tree import check_forest
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fastxml.kernels import Forest, GivenLabels, Tail, Targets, Weights, forest_topk, grow_tree
-from labelspace.models.fit_context import FitContext
+from labelspace.models.fit_context import FitContext, Tick
 from labelspace.training.epochs import VALIDATION_K, hold_out_rows, r_precision
 from labelspace.training.linear_weights import compact_ids, with_bias_column
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, TopK
@@ -202,7 +201,7 @@ class FastXML(Model):
         return topk_in_blocks(forest_topk, *parts, n=X.shape[0], k=k, block=ROW_BLOCK)  # steps 6 and 7
 
 
-def _grow(X: Csr, targets: Targets, params: FastXML, number: int, tick: Callable[[int], None]) -> Tree:
+def _grow(X: Csr, targets: Targets, params: FastXML, number: int, tick: Tick) -> Tree:
     """Grow one tree."""
     options = SolverOptions(float(params.C), float(params.tol), params.max_iter)
     seed = params.random_state * params.n_estimators + number

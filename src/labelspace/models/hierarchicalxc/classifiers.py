@@ -19,7 +19,7 @@ from labelspace.training.dense_layers import append_ones
 from labelspace.training.linear_weights import compact_ids, feature_major_weights
 from labelspace.training.losses import sigmoid
 from labelspace.training.sparse_layers import Batch, SparseLayer
-from labelspace.types import Csr, Floats, Ints, Longs
+from labelspace.types import Csr, Floats, Ints, Longs, Rng
 
 COUNTED_AT_ONCE = 4096  # documents whose targets are counted at once: bounds the memory
 NODE_BLOCK = 64  # nodes per task
@@ -82,7 +82,7 @@ class CodeNet:
         return gradient
 
 
-def init_classifiers(targets: NodeTargets, code_dim: int, prior_bias: bool, rng: np.random.Generator) -> SparseLayer:
+def init_classifiers(targets: NodeTargets, code_dim: int, prior_bias: bool, rng: Rng) -> SparseLayer:
     """Draw random weights, with biases at the log-odds of each node or at 0."""
     classifiers = SparseLayer(rng.standard_normal((len(targets.tree), code_dim + 1), np.float32))
     classifiers.vectors *= np.float32(code_dim**-0.5)

@@ -57,7 +57,7 @@ from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_
 from labelspace.training.epochs import batch_schedule, run_phases
 from labelspace.training.losses import seen_labels
 from labelspace.training.sparse_layers import batch_rows
-from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, Longs, Rng, TopK
 
 ROW_BLOCK = 64  # documents per task
 RANKINGS = ("probability", "none")
@@ -214,9 +214,7 @@ class HierarchicalXC(Model):
         self.code_classifiers_ = CodeClassifiers(*quantize_int8(weights[:, :-1]), weights[:, -1].copy())
         self.reconstruction_error_ = net.decoder.error()
 
-    def _train_step(
-        self, net: CodeNet, X: Csr, rng: np.random.Generator, phase: TrainingPhase, rows: Ints, lr_decay: float
-    ) -> None:
+    def _train_step(self, net: CodeNet, X: Csr, rng: Rng, phase: TrainingPhase, rows: Ints, lr_decay: float) -> None:
         """Make one step of the autoencoder and the classifiers, or of the one that is trained in the phase."""
         net.n_steps += 1
         rates = phase.rates(self.learning_rate, self.feature_learning_rate, lr_decay, net.n_steps)
@@ -240,13 +238,8 @@ class HierarchicalXC(Model):
         self.check_fitted()
         tree = self.tree_
         depth = float(tree.level[tree.label >= 0].mean())
-        return {
-            "tree_height": tree.height,
-            "tree_balance": round(tree.balance, 4),
-            "tree_mean_depth": round(depth, 2),
-            "tree_is_a_chain": tree.is_degenerate,
-            "reconstruction_error": self.reconstruction_error_,
-        }
+        shape = {"tree_height": tree.height, "tree_balance": round(tree.balance, 4), "tree_mean_depth": round(depth, 2)}
+        return {**shape, "tree_is_a_chain": tree.is_degenerate, "reconstruction_error": self.reconstruction_error_}
 
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:  # step 5
         X = normalize_rows(X) if self.normalize else X

@@ -51,7 +51,7 @@ from labelspace.models.leml.kernels import LabelVectors, Lasso, descend_lasso, l
 from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights, with_bias_column
 from labelspace.training.losses import seen_labels
 from labelspace.training.sparse_layers import embedded, product
-from labelspace.types import Bools, Csr, Doubles, Floats, Ints, TopK
+from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Rng, TopK
 
 MAX_DIM = 500  # of embeddings, if the dimension is not given
 ROW_BLOCK = 64  # documents per task
@@ -212,7 +212,7 @@ class LowRank:
     A: Floats
 
     @classmethod
-    def random(cls, X: Csr, n_labels: int, dim: int, rng: np.random.Generator) -> Self:
+    def random(cls, X: Csr, n_labels: int, dim: int, rng: Rng) -> Self:
         """Draw W at random, 0 for features without documents; H is 0."""
         W = rng.standard_normal((X.shape[1], dim), np.float32) * np.float32(INIT_STD)
         W[np.bincount(X.indices, minlength=X.shape[1]) == 0] = 0.0

@@ -61,7 +61,7 @@ from labelspace.training import autoencoder, dense_layers, losses
 from labelspace.training.dense_layers import ACTIVATIONS, MLP, OutputLayer, SampledOutputLayer
 from labelspace.training.epochs import batch_schedule, run_phases
 from labelspace.training.sparse_layers import batch_rows
-from labelspace.types import Bools, Csr, Floats, Ints, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, Rng, TopK
 
 ROW_BLOCK = 64  # documents per task
 MANY_DOCUMENTS = 30_000  # with more, less dropout is needed: the network overfits less
@@ -293,7 +293,7 @@ class NeuralXCNet:
     output: OutputLayer | SampledOutputLayer  # the last layer of psi_o
     X: Csr
     Y: Csr
-    rng: np.random.Generator
+    rng: Rng
     n_steps: int = 0
     n_classifier_steps: int = 0  # steps that update f: Adam counts the steps of what it updates
 

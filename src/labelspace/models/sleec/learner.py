@@ -8,7 +8,6 @@ sparse products.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -22,9 +21,10 @@ from labelspace.kernels.kmeans import kmeans
 from labelspace.kernels.quantize import Int8s, quantize_int8, quantize_int16
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.document_neighbors import nearest_by_labels
+from labelspace.models.fit_context import Tick
 from labelspace.models.sleec.kernels import ClusterRows, nearest_in_cluster
 from labelspace.training.sparse_layers import embedded, product, products_at
-from labelspace.types import Csr, Doubles, Floats, Ints, Longs, TopK
+from labelspace.types import Csr, Doubles, Floats, Ints, Longs, Rng, TopK
 
 if TYPE_CHECKING:
     from labelspace.models.sleec.model import Sleec
@@ -59,7 +59,7 @@ class ObservedProducts:
         return sp.csr_matrix((values[self.order], self.columns, self.column_ptr), shape=self.G.shape)
 
 
-def truncated_svd(observed: ObservedProducts, dim: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def truncated_svd(observed: ObservedProducts, dim: int, rng: Rng) -> tuple[Floats, Floats]:
     """Return U and V (n, dim) with U V' the best approximation of G, zero outside of Omega, by subspace iteration."""
     G, transposed = observed.G, observed.transposed(observed.G.data)
     n = G.shape[0]
@@ -75,7 +75,7 @@ def truncated_svd(observed: ObservedProducts, dim: int, rng: np.random.Generator
     return (left @ inner[:, :dim]) * roots, (right @ outer[:dim].T) * roots
 
 
-def label_embeddings(Y: Csr, params: Sleec, rng: np.random.Generator, tick: Callable[[int], None]) -> Floats:
+def label_embeddings(Y: Csr, params: Sleec, rng: Rng, tick: Tick) -> Floats:
     """Return Z (n, dim), which minimizes |G - Z V'|^2 over Omega by alternating gradient steps on Z and V.
 
     Each step has the best length. The steps stop when a pass lowers the error by less than the share ``tol``.
@@ -218,7 +218,7 @@ def cluster_documents(X: Csr, n_clusters: int, seed: int) -> tuple[Ints, Longs]:
     return documents, np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
 
 
-def train_learner(X: Csr, Y: Csr, params: Sleec, n_clusters: int, number: int, tick: Callable[[int], None]) -> Learner:
+def train_learner(X: Csr, Y: Csr, params: Sleec, n_clusters: int, number: int, tick: Tick) -> Learner:
     """Make steps 1 to 5; ``tick`` counts ``max_iter`` + 1 steps for each of ``n_clusters``."""
     documents, starts = cluster_documents(X, n_clusters, params.random_state * 1_000_003 + number)
     points = np.zeros((len(documents), params.embedding_dim), np.float32)
@@ -240,9 +240,7 @@ def train_learner(X: Csr, Y: Csr, params: Sleec, n_clusters: int, number: int, t
     return quantized(X, documents, starts, points, np.concatenate(tables), weight_rows)
 
 
-def embed_cluster(
-    X: Csr, Y: Csr, params: Sleec, rng: np.random.Generator, tick: Callable[[int], None]
-) -> tuple[Floats, Floats]:
+def embed_cluster(X: Csr, Y: Csr, params: Sleec, rng: Rng, tick: Tick) -> tuple[Floats, Floats]:
     """Make steps 2 to 5: return the regressors (n_features, dim) and the embeddings of the documents (n, dim)."""
     Z = label_embeddings(Y, params, rng, tick)
     Z = np.pad(Z, ((0, 0), (0, params.embedding_dim - Z.shape[1])))  # if there are fewer documents than dimensions

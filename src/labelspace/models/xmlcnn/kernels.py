@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from labelspace.features.sequences import PAD, UNKNOWN
 from labelspace.kernels.compiled import kernel
 from labelspace.kernels.sparse_layers import Layer, Table, add_active_units, output_topk_row
-from labelspace.types import Bools, Csr, Floats, Ints, Longs
+from labelspace.types import Bools, Csr, Floats, Ints, Longs, Rng
 
 
 class Documents(NamedTuple):
@@ -49,7 +49,7 @@ class Documents(NamedTuple):
         ends = np.append(0, np.cumsum(lengths))
         return type(self)(self.tokens[np.repeat(self.ends[index] - ends[:-1], lengths) + np.arange(ends[-1])], ends)
 
-    def without_words(self, share: float, rng: np.random.Generator) -> Self:
+    def without_words(self, share: float, rng: Rng) -> Self:
         """Replace a share of the words, drawn at random, by words without a vector."""
         if not share:
             return self

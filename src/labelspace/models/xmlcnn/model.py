@@ -187,9 +187,8 @@ class XMLCNN(Model):
         rng = np.random.default_rng(self.random_state)
         vectors = initial_vectors(self.word_vectors, self.sequences_.tokens(), self.word_dim or WORD_DIM, rng)
         if self.word_dim not in (None, vectors.shape[1]):
-            raise ParameterError(
-                f"word_dim must be that of the word vectors, {vectors.shape[1]}, but is {self.word_dim}; set it to none"
-            )
+            rule = f"word_dim must be that of the word vectors, {vectors.shape[1]}"
+            raise ParameterError(f"{rule}, but is {self.word_dim}; set it to none")
         vectors[:NUMBER] = 0.0  # the padding, and unknown words
         sizes = Sizes(self._widths.tolist(), self.n_filters, self.n_chunks, self.hidden_dim)
         return ConvolutionalNet(vectors, sizes, log_odds(Y), rng, self.batch_norm)
@@ -211,9 +210,8 @@ class XMLCNN(Model):
     def _store(self, net: ConvolutionalNet, sample: Documents) -> None:
         """Make step 6; what batches normalized is normalized by a sample of the documents from now on."""
         if not all(np.isfinite(values).all() for values in net.arrays().values()):
-            raise ParameterError(
-                "weights must stay finite in training, but some are not; lower learning_rate or feature_learning_rate"
-            )
+            remedy = "lower learning_rate or feature_learning_rate"
+            raise ParameterError(f"weights must stay finite in training, but some are not; {remedy}")
         self.word_vectors_, self.word_scales_ = quantize_int8(net.words.vectors)
         self.filters_, self.filter_bias_, bottleneck, self.bottleneck_bias_ = net.prediction_weights(sample)
         rows, self.bottleneck_scales_ = quantize_int8(bottleneck)

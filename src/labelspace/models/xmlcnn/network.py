@@ -17,7 +17,7 @@ from labelspace.training.dense_layers import OutputLayer
 from labelspace.training.losses import label_block_bce_gradient
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import SparseLayer
-from labelspace.types import Csr, Floats, Ints
+from labelspace.types import Csr, Floats, Ints, Rng
 
 FILTER_BLOCK = 64  # filters per task
 MIN_STD = np.float32(1e-3)  # lower bound for a filter whose values hardly differ
@@ -90,9 +90,7 @@ class Sizes(NamedTuple):
 class ConvolutionalNet:
     """The network in training: all that a step changes."""
 
-    def __init__(
-        self, vectors: Floats, sizes: Sizes, bias: Floats, rng: np.random.Generator, batch_norm: bool = True
-    ) -> None:
+    def __init__(self, vectors: Floats, sizes: Sizes, bias: Floats, rng: Rng, batch_norm: bool = True) -> None:
         self.words = SparseLayer(vectors)
         self.widths, self.n_filters, self.n_chunks, hidden_dim = sizes
         widths, n_filters, n_chunks, _ = sizes
@@ -111,20 +109,17 @@ class ConvolutionalNet:
 
     def arrays(self) -> Arrays:
         """Return all arrays that a step changes."""
-        dense = {f"filters-{i}": block.weights for i, block in enumerate(self.blocks)} | {
-            "filter_bias": self.filter_norm.shift,
-            "bottleneck": self.bottleneck,
-            "bottleneck_bias": self.hidden_norm.shift,
-            "output": self.output.weights,
-            "output_bias": self.output.bias,
-        }
+        dense = {f"filters-{i}": block.weights for i, block in enumerate(self.blocks)}
+        dense |= {"filter_bias": self.filter_norm.shift, "bottleneck": self.bottleneck}
+        dense |= {"bottleneck_bias": self.hidden_norm.shift, "output": self.output.weights}
+        dense["output_bias"] = self.output.bias
         arrays = {"words": self.words.vectors, "word_squares": self.words.squares}
         for name, adam in dense.items():
             arrays |= {name: adam.value, f"{name}-mean": adam.mean, f"{name}-square": adam.square}
         return arrays
 
     def train_step(
-        self, batch: Documents, Y: Csr, rows: Ints, dropout: float, rates: tuple[float, float], rng: np.random.Generator
+        self, batch: Documents, Y: Csr, rows: Ints, dropout: float, rates: tuple[float, float], rng: Rng
     ) -> None:
         """Make one step on a batch whose labels are ``Y[rows]``; ``rates`` are of dense weights and of embeddings."""
         rate, feature_rate = rates
@@ -232,6 +227,6 @@ class ConvolutionalNet:
         return sorted(self.blocks, key=lambda block: -block.shape.width)
 
 
-def _random_block(width: int, column: int, n: int, dim: int, rng: np.random.Generator) -> FilterBlock:
+def _random_block(width: int, column: int, n: int, dim: int, rng: Rng) -> FilterBlock:
     weights = rng.standard_normal((dim, width * n), np.float32) * np.float32((dim * width) ** -0.5)
     return FilterBlock(Block(width, n, column), AdamParameter(weights))

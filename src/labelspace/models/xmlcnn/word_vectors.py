@@ -8,7 +8,7 @@ import numpy as np
 
 from labelspace.errors import DataError, MissingExtraError, require
 from labelspace.estimator.parameter_constraints import Constraint
-from labelspace.types import Floats
+from labelspace.types import Floats, Rng
 
 GLOVE = "glove"
 MAX_LINE = 2**20  # bytes of a line of a text file
@@ -32,7 +32,7 @@ def glove_folder() -> Path:
     return Path(package.ROOT)
 
 
-def initial_vectors(source: str | None, words: Sequence[str], dim: int, rng: np.random.Generator) -> Floats:
+def initial_vectors(source: str | None, words: Sequence[str], dim: int, rng: Rng) -> Floats:
     """Return the initial embedding of each word: its vector in ``source``, or a random one for other words.
 
     Vectors are scaled to the standard deviation of random ones, so that the same learning rates suit both. Without a
@@ -80,9 +80,9 @@ def _read_archive(source: str) -> tuple[list[str], Floats]:
             f"({error}); save the words as text and the vectors as numbers with numpy.savez"
         ) from error
     if words.ndim != 1 or words.dtype.kind != "U" or table.ndim != 2 or len(words) != len(table) or not table.shape[1]:
+        shapes = f"words is {words.dtype} {words.shape} and vectors {table.dtype} {table.shape}"
         raise DataError(
-            f"{source} must have a row of vectors for each of its words, but words is {words.dtype} {words.shape} and "
-            f"vectors {table.dtype} {table.shape}; save one row per word"
+            f"{source} must have a row of vectors for each of its words, but {shapes}; save one row per word"
         )
     if table.dtype.kind not in "fiu":
         raise DataError(f"{source} must have vectors of numbers, but they are {table.dtype}; save them as float32")
