@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 
 from labelspace.data.synthetic import planted
-from labelspace.models.pdsparse.kernels import ActiveLabels, Scratch, add_most_violating, project_on_equal_sums
+from labelspace.models.pdsparse.kernels import ActiveLabels, PassScratch, add_most_violating, project_on_equal_sums
 from labelspace.models.pdsparse.model import SeparationTraining
 from labelspace.training.linear_weights import with_bias_column
 
@@ -25,7 +25,7 @@ def test_the_best_ranked_violating_labels_become_active():
     scores = np.array([0.0, 3.0, -0.5, 1.0, -2.0, 2.0], np.float32)
     active = ActiveLabels(np.array([[0, 1, -1, -1]], np.int32), np.ones((1, 4), np.float32), np.array([2], np.int32))
     slot = np.full(6, -1, np.int32)  # label 0 is true, label 1 active
-    scratch = Scratch(scores, np.empty(2, np.float32), np.empty(2, np.int32), np.empty(4, bool), np.empty(4))
+    scratch = PassScratch(scores, np.empty(2, np.float32), np.empty(2, np.int32), np.empty(4, bool), np.empty(4))
     size = add_most_violating(np.array([0], np.int32), np.arange(6) != 5, slot, active, 0, scratch)
     assert active.labels[0, :size].tolist() == [0, 1, 3, 2]  # 5 is not allowed, 4 does not violate the margin
     assert active.alpha.tolist() == [[1, 1, 0, 0]]

@@ -109,7 +109,7 @@ class ActiveLabels(NamedTuple):
     sizes: Ints
 
 
-class Scratch(NamedTuple):
+class PassScratch(NamedTuple):
     """Buffers of a pass: the scores of all labels, the best-ranked labels, and new a_ik of a document's labels."""
 
     scores: Floats
@@ -259,7 +259,9 @@ def project_on_equal_sums(b: Doubles, positive: Bools, n: int, C: float) -> None
 
 
 @kernel()
-def add_most_violating(truth: Ints, allowed: Bools, slot: Ints, active: ActiveLabels, i: int, scratch: Scratch) -> int:
+def add_most_violating(
+    truth: Ints, allowed: Bools, slot: Ints, active: ActiveLabels, i: int, scratch: PassScratch
+) -> int:
     """Make the best-ranked negatives active that violate the margin to the worst-ranked positive of document i.
 
     At most ``len(scratch.best)`` labels are added. ``slot`` is -1 for all labels, before and after. Returns the new
@@ -304,7 +306,7 @@ def score_labels(x: Floats, features: Ints, l1: Floats, V: GrowingRows, scores: 
 
 @kernel()
 def correct_active(
-    norm: float, C: float, active: ActiveLabels, i: int, size: int, scratch: Scratch, changes: Changes
+    norm: float, C: float, active: ActiveLabels, i: int, size: int, scratch: PassScratch, changes: Changes
 ) -> int:
     """Find the best a_ik of the active labels of document i, which are positive or not, and write them into ``b``.
 
@@ -353,7 +355,7 @@ def separation_pass(
     changes = Changes(np.empty(room, np.int32), np.empty(room, np.float32), np.full(n_labels, -1, np.int32))
     best_scores, best = np.empty(problem.n_selected, np.float32), np.empty(problem.n_selected, np.int32)
     positive, b = np.empty(room, np.bool_), np.empty(room, np.float64)
-    scratch = Scratch(np.empty(n_labels, np.float32), best_scores, best, positive, b)
+    scratch = PassScratch(np.empty(n_labels, np.float32), best_scores, best, positive, b)
     for at in range(begin, len(order)):
         i = order[at]
         truth = problem.Y.indices[problem.Y.indptr[i] : problem.Y.indptr[i + 1]]

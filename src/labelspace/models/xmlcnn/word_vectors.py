@@ -80,10 +80,9 @@ def _read_archive(source: str) -> tuple[list[str], Floats]:
             f"({error}); save the words as text and the vectors as numbers with numpy.savez"
         ) from error
     if words.ndim != 1 or words.dtype.kind != "U" or table.ndim != 2 or len(words) != len(table) or not table.shape[1]:
+        rule = f"{source} must have a row of vectors for each of its words"
         shapes = f"words is {words.dtype} {words.shape} and vectors {table.dtype} {table.shape}"
-        raise DataError(
-            f"{source} must have a row of vectors for each of its words, but {shapes}; save one row per word"
-        )
+        raise DataError(f"{rule}, but {shapes}; save one row per word")
     if table.dtype.kind not in "fiu":
         raise DataError(f"{source} must have vectors of numbers, but they are {table.dtype}; save them as float32")
     return words.tolist(), table
