@@ -1,6 +1,8 @@
-"""Dense layers, one or several: the forward pass, and the backward pass with an Adam step."""
+"""Dense layers, one or several, and output layers with a row of weights per label: forward, backward, and the update.
 
-from __future__ import annotations
+Dense layers are updated by Adam. An output layer computes each block of labels from scores to its Adam step while it is
+in the cache, or updates only sampled labels by row-wise Adagrad.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Self

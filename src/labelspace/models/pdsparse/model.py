@@ -25,8 +25,6 @@ Where we differ, and why: the searches are exact, not sampled, which is fast eno
 for every seed. Rows of V are lists in one pool, not hash tables: a step reads all of a row anyway. The bias has no L1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
