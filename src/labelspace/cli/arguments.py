@@ -81,19 +81,12 @@ def declared_flags(kind: type, names: Iterable[str], panel: str | None = None) -
     flags = []
     for name in names:
         option = declared[name]
-        is_switch = option.kind is bool
-        flags.append(
-            TyperOption(
-                param_decls=[name, as_flag(name)],
-                type=None if is_switch else float if float in get_args(option.kind) else str,
-                is_flag=True if is_switch else None,
-                default=False if is_switch else None,
-                multiple=option.repeats,
-                metavar=option.metavar,
-                help=option.meaning + option.on_command_line,
-                rich_help_panel=panel,
-            )
-        )
+        about: dict[str, Any] = {"help": option.meaning + option.on_command_line, "metavar": option.metavar}
+        if option.kind is bool:
+            about |= {"is_flag": True, "default": False}
+        else:
+            about |= {"type": float if float in get_args(option.kind) else str, "multiple": option.repeats}
+        flags.append(TyperOption(param_decls=[name, as_flag(name)], rich_help_panel=panel, **about))
     return flags
 
 

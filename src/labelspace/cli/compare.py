@@ -122,7 +122,7 @@ def parse_methods(text: str) -> list[str]:
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """'0,1,2' as numbers, each once.
+    """Return the numbers in text such as '0,1,2'.
 
     >>> parse_seeds("0,1, 2")
     (0, 1, 2)

@@ -147,16 +147,10 @@ def methods(
         return
     every = registry.methods()
     if as_json:
-        rows = [
-            {
-                "name": name,
-                "title": method.title,
-                "recommended": name in registry.RECOMMENDED,
-                "choose_when": method.choose_when,
-                "defaults": method.defaults(),
-            }
-            for name, method in every.items()
-        ]
+        rows = []
+        for name, method in every.items():
+            about = {"name": name, "title": method.title, "recommended": name in registry.RECOMMENDED}
+            rows.append({**about, "choose_when": method.choose_when, "defaults": method.defaults()})
         print_json({"default": registry.DEFAULT, "methods": rows})
         return
     console().print(methods_report(every, registry.RECOMMENDED, registry.BASELINES))

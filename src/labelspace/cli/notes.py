@@ -98,17 +98,15 @@ def note_labels(documents: Dataset) -> None:
     if groups:
         first = " and ".join(repr(names[label]) for label in groups[0][:2])
         count = sum(len(group) - 1 for group in groups)
+        remedy = "--normalize-labels merges them, and `labelspace data check` finds more spellings"
         note(
-            f"{count:,} of {len(names):,} labels differ from another only in case or spaces, such as {first}; "
-            "--normalize-labels merges them, and `labelspace data check` finds more spellings"
+            f"{count:,} of {len(names):,} labels differ from another only in case or spaces, such as {first}; {remedy}"
         )
     counts = documents.Y.getnnz(axis=0)
     n_used, n_once = int((counts > 0).sum()), int((counts == 1).sum())
     if n_once >= MIN_ONCE and n_once > ONCE * n_used:
-        note(
-            f"{n_once:,} of {n_used:,} labels occur once; if a label is a list of names, say what separates them: "
-            "--label-separator"
-        )
+        remedy = "if a label is a list of names, say what separates them: --label-separator"
+        note(f"{n_once:,} of {n_used:,} labels occur once; {remedy}")
 
 
 @contextmanager
@@ -136,10 +134,8 @@ def note_figures(figures: Mapping[str, Any]) -> None:
     """Say what limits the meaning of the figures of an evaluation."""
     seen, unknown = figures.get("seen_in_training"), figures.get("n_unknown_labels")
     if seen is not None and seen >= SEEN:
-        note(
-            f"about {seen:.0f} % of these documents were in the training data; "
-            "the figures say how well the model remembers, not how well it tags"
-        )
+        meaning = "the figures say how well the model remembers, not how well it tags"
+        note(f"about {seen:.0f} % of these documents were in the training data; {meaning}")
     if figures.get("n_filtered_pairs"):
         note(f"{figures['n_filtered_pairs']:,} pairs of a document and a label are filtered, and do not count")
     if unknown:

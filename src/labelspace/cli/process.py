@@ -46,11 +46,8 @@ def check_limits() -> None:
     """Exit with one line where memory or threads are limited too much to load the libraries and compile kernels."""
     memory = memory_limit()
     if memory is not None and memory < MIN_MEMORY:
-        fail(
-            f"a process must be allowed at least {MIN_MEMORY // 10**6:,} MB of memory, but the limit is "
-            f"{memory // 10**6:,} MB; raise it: ulimit -v unlimited",
-            1,
-        )
+        rule = f"a process must be allowed at least {MIN_MEMORY // 10**6:,} MB of memory"
+        fail(f"{rule}, but the limit is {memory // 10**6:,} MB; raise it: ulimit -v unlimited", 1)
     n_threads = extra_threads()
     if not can_start_threads(n_threads):
         fail(

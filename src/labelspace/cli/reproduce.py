@@ -122,18 +122,12 @@ def show_tables(as_json: bool) -> None:
     if not as_json:
         console().print(tables_list(tables))
         return
-    listed = {
-        name: {
-            "source": table.source,
-            "title": table.paper["title"],
-            "shows": table.shows,
-            "note": table.note,
-            "columns": [column.key for column in table.columns],
-            "datasets": table.datasets,
-            "rows": [{"row": row.label, "method": row.method, "preset": row.preset} for row in table.rows],
-        }
-        for name, table in tables.items()
-    }
+    listed = {}
+    for name, table in tables.items():
+        about = {"source": table.source, "title": table.paper["title"], "shows": table.shows, "note": table.note}
+        rows = [{"row": row.label, "method": row.method, "preset": row.preset} for row in table.rows]
+        columns = [column.key for column in table.columns]
+        listed[name] = {**about, "columns": columns, "datasets": table.datasets, "rows": rows}
     print_json(listed)
 
 

@@ -80,9 +80,8 @@ def note_cache(cache: "CacheFolder") -> None:
     from labelspace.data.cache.scratch import can_drop_pages, is_in_memory
 
     if not can_drop_pages():
-        note(
-            "--max-memory is enforced only on Linux; here, the system frees memory of the cache when it is short of it"
-        )
+        here = "here, the system frees memory of the cache when it is short of it"
+        note(f"--max-memory is enforced only on Linux; {here}")
     if is_in_memory(cache.folder):
         note(f"{cache.folder} is on a disk in memory (tmpfs): files there take memory; give another folder")
 

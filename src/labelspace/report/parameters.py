@@ -17,24 +17,13 @@ if TYPE_CHECKING:
 
 def method_json(cls: type[Model]) -> dict[str, Any]:
     """Return everything that a method declares, as plain values."""
-    return {
-        "name": cls.name,
-        "title": cls.title,
-        "recommended": cls.name in RECOMMENDED,
-        "choose_when": cls.choose_when,
-        "parameters": [
-            {
-                "name": key,
-                "type": p.type,
-                "default": p.default,
-                "constraint": p.constraint.text,
-                "meaning": p.meaning,
-                "only_with": p.needs or None,
-            }
-            for key, p in cls.params.items()
-        ],
-        "presets": {name: dict(params) for name, params in cls.presets.items()},
-    }
+    parameters = []
+    for key, p in cls.params.items():
+        value = {"type": p.type, "default": p.default, "constraint": p.constraint.text}
+        parameters.append({"name": key, **value, "meaning": p.meaning, "only_with": p.needs or None})
+    presets = {name: dict(params) for name, params in cls.presets.items()}
+    about = {"name": cls.name, "title": cls.title, "recommended": cls.name in RECOMMENDED}
+    return {**about, "choose_when": cls.choose_when, "parameters": parameters, "presets": presets}
 
 
 def parameters_table(estimator: type[Estimator]) -> Table:

@@ -168,11 +168,6 @@ class _RateOrTimeLeft(TextColumn):
 
 def bars() -> Progress:
     """Return bars on stderr; a task has the field ``rate``, a text, and a whole the field ``end``: its time or None."""
-    columns = [
-        TextColumn("{task.description}", markup=False),
-        BarColumn(BAR_WIDTH),
-        _Done(),
-        TimeElapsedColumn(),
-        _RateOrTimeLeft("{task.fields[rate]}"),
-    ]
+    name, rate = TextColumn("{task.description}", markup=False), _RateOrTimeLeft("{task.fields[rate]}")
+    columns = (name, BarColumn(BAR_WIDTH), _Done(), TimeElapsedColumn(), rate)
     return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -23,7 +23,7 @@ NEWICK_SYNTAX = set("()[]':;,_\"")  # an unquoted underscore would be read as a 
 
 
 def tree_summary(nodes: TreeNodes) -> dict[str, Any]:
-    """The figures of a tree; it is ``degenerate`` where it is much deeper than its number of labels requires.
+    """Return the figures of a tree; it is ``degenerate`` if it is much deeper than its number of labels requires.
 
     >>> leaf = TreeNodes(np.array([0], np.int32), np.array([0], np.int32), np.array([5], np.int32))
     >>> tree_summary(leaf)["height"], tree_summary(leaf)["degenerate"]
@@ -41,7 +41,7 @@ def tree_summary(nodes: TreeNodes) -> dict[str, Any]:
 
 
 def heading(summary: Mapping[str, Any], index: int, n_trees: int, remedy: str) -> str:
-    """The figures of ``tree_summary`` in one line, and a warning where the tree is degenerate.
+    """Return the figures of ``tree_summary`` in one line, and a warning if the tree is degenerate.
 
     ``index`` counts from 0; ``remedy`` is a setting that balances the tree.
     """
@@ -53,14 +53,12 @@ def heading(summary: Mapping[str, Any], index: int, n_trees: int, remedy: str) -
     )
     if not summary["degenerate"]:
         return head
-    return (
-        f"{head}\nwarning: the tree is degenerate, of height {summary['height']:,} for "
-        f"{counted(summary['n_labels'], 'label')}; train with --set {remedy}"
-    )
+    size = f"of height {summary['height']:,} for {counted(summary['n_labels'], 'label')}"
+    return f"{head}\nwarning: the tree is degenerate, {size}; train with --set {remedy}"
 
 
 def forest(trees: Sequence[TreeNodes], labels: LabelSpace, form: str, depth: int, heads: Sequence[str]) -> str:
-    """Several trees in one file: text with headings, newick with one line per tree, or a JSON list."""
+    """Return several trees in one file: text with headings, newick with one line per tree, or a JSON list."""
     if form == "json":
         return json_text([tree_json(nodes, labels) for nodes in trees]) + "\n"
     if form == "newick":
@@ -69,7 +67,7 @@ def forest(trees: Sequence[TreeNodes], labels: LabelSpace, form: str, depth: int
 
 
 def tree_text(nodes: TreeNodes, labels: LabelSpace, depth: int = 3) -> str:
-    """The tree drawn with lines: a label by its name, an inner node by its most frequent labels.
+    """Draw the tree with lines: a label by its name, an inner node by its most frequent labels.
 
     >>> nodes = TreeNodes(*(np.array(row, np.int32) for row in ([1, 0, 3, 0, 0], [3, 0, 5, 0, 0], [-1, 2, -1, 0, 1])))
     >>> print(tree_text(nodes, LabelSpace(["bread", "dough", "fish"])))
@@ -83,7 +81,7 @@ def tree_text(nodes: TreeNodes, labels: LabelSpace, depth: int = 3) -> str:
 
 
 def tree_newick(nodes: TreeNodes, labels: LabelSpace) -> str:
-    """The tree in Newick format, for programs that draw trees; without branch lengths.
+    """Return the tree in Newick format, for programs that draw trees; without branch lengths.
 
     The name of an inner node that is a label follows its children.
 
@@ -111,24 +109,24 @@ def tree_newick(nodes: TreeNodes, labels: LabelSpace) -> str:
 
 
 def tree_json(nodes: TreeNodes, labels: LabelSpace) -> list[dict[str, Any]]:
-    """The nodes as plain values, parents first; the parent of the root is None; few inner nodes have a label."""
+    """Return the nodes as plain values, parents first; the parent of the root is None; few inner nodes have a label."""
     below = labels_below(nodes)
-    rows: list[dict[str, Any]] = [
-        {"id": node, "parent": None if parent < 0 else parent} for node, parent in enumerate(nodes.parent.tolist())
-    ]
-    for row, label, n_labels in zip(rows, nodes.label.tolist(), below, strict=True):
+    similarity = [float("nan")] * len(below) if nodes.similarity is None else nodes.similarity.tolist()
+    rows = []
+    known = zip(nodes.parent.tolist(), nodes.label.tolist(), below, similarity, strict=True)
+    for node, (parent, label, n_labels, value) in enumerate(known):
+        row: dict[str, Any] = {"id": node, "parent": None if parent < 0 else parent}
         if label >= 0:
             row["label"] = labels.names[label]
         row["n_labels"] = n_labels
-    if nodes.similarity is not None:
-        for row, value in zip(rows, nodes.similarity.tolist(), strict=True):
-            if isfinite(value):
-                row["similarity"] = round(value, 6)
+        if isfinite(value):
+            row["similarity"] = round(value, 6)
+        rows.append(row)
     return rows
 
 
 def labels_below(nodes: TreeNodes) -> list[int]:
-    """The number of labels in the subtree of each node; 1 for a leaf."""
+    """Return the number of labels in the subtree of each node; 1 for a leaf."""
     parent = nodes.parent.tolist()
     counts: list[int] = (nodes.label >= 0).astype(int).tolist()
     for node in range(len(counts) - 1, 0, -1):  # children come after parents, so each is complete when added
@@ -137,7 +135,7 @@ def labels_below(nodes: TreeNodes) -> list[int]:
 
 
 def most_frequent(nodes: TreeNodes, labels: LabelSpace, n: int) -> list[list[int]]:
-    """The n most frequent labels of each inner node, or the first ones where frequencies are unknown."""
+    """Return the n most frequent labels of each inner node, or the first ones if frequencies are unknown."""
     leaves = np.flatnonzero(nodes.label >= 0)
     ids = nodes.label[leaves]
     counts = np.zeros(len(ids), np.int64) if labels.counts is None else labels.counts[ids]
@@ -153,12 +151,12 @@ def most_frequent(nodes: TreeNodes, labels: LabelSpace, n: int) -> list[list[int
 
 
 def shortened(name: str) -> str:
-    """The name, cut at ``MAX_NAME_LENGTH``."""
+    """Return the name, cut at ``MAX_NAME_LENGTH``."""
     return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 1] + "…"
 
 
 def counted(n: int, noun: str) -> str:
-    """A number with its noun.
+    """Return a number with its noun.
 
     >>> counted(1, "label"), counted(2000, "label")
     ('1 label', '2,000 labels')
@@ -189,7 +187,7 @@ class _TreeDrawing:
             stack.extend((indent, "├─ " if n else "└─ ", child) for n, child in enumerate(reversed(children)))
 
     def drawn_children(self, node: int) -> list[int | str]:
-        """The children of a node that are drawn, and a line for the others."""
+        """Return the children of a node that are drawn, and a line for the others."""
         first, last = int(self.nodes.first_child[node]), int(self.nodes.last_child[node])
         if first == last:
             return []

@@ -27,7 +27,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 
 
 def tuning_table(results: Mapping[str, Any]) -> Group:
-    """The best trials, with what they change."""
+    """Return a table of the best trials, with what they change."""
     table = plain_table(*headings(results))
     table.columns[-1].justify = "left"
     for trial in best_trials(results):
@@ -36,14 +36,14 @@ def tuning_table(results: Mapping[str, Any]) -> Group:
 
 
 def tuning_lines(results: Mapping[str, Any]) -> list[str]:
-    """What the search says in words: by how much the best is better, what matters, and how to train the best."""
+    """Say what the search found: by how much the best is better, what matters, and how to train the best."""
     best = results["best"]
     command = [] if best is None else ["To train it on all training documents:", f"  {best['command']}"]
     return [line for line in (gain_line(results), importance_line(results), *command) if line]
 
 
 def title(results: Mapping[str, Any]) -> str:
-    """What was searched on what."""
+    """Say what was searched, and on which documents."""
     failed = f", {results['n_failed']} failed" if results["n_failed"] else ""
     return (
         f"{results['method']} on {results['data']}: {results['n_trials']} trials{failed}, "
@@ -53,7 +53,7 @@ def title(results: Mapping[str, Any]) -> str:
 
 
 def best_trials(results: Mapping[str, Any], n: int = N_SHOWN) -> list[Mapping[str, Any]]:
-    """The n best trials, and the default where it is not among them.
+    """Return the n best trials, and the default if it is not among them.
 
     >>> trials = [{"trial": 0, "rank": 3}, {"trial": 1, "rank": 1}, {"trial": 2, "rank": None}, {"trial": 3, "rank": 2}]
     >>> [trial["trial"] for trial in best_trials({"trials": trials}, n=1)]
@@ -64,12 +64,12 @@ def best_trials(results: Mapping[str, Any], n: int = N_SHOWN) -> list[Mapping[st
 
 
 def headings(results: Mapping[str, Any]) -> list[str]:
-    """The headings of ``trial_cells``."""
+    """Return the headings of ``trial_cells``."""
     return ["rank", results["metric"], "CPU s", "trial", "changed parameters"]
 
 
 def trial_cells(trial: Mapping[str, Any]) -> list[str]:
-    """Rank, metric, costs and number of a trial, and what it changes.
+    """Return rank, metric, costs and number of a trial, and what it changes.
 
     >>> trial_cells({"trial": 0, "rank": 2, "value": 51.234, "changed": {}, "cpu_seconds": 1.25})
     ['2', '51.23', '1.2', '0', '(the default)']
@@ -79,7 +79,7 @@ def trial_cells(trial: Mapping[str, Any]) -> list[str]:
 
 
 def gain_line(results: Mapping[str, Any]) -> str:
-    """By how much the best is better than the default.
+    """Say by how much the best is better than the default.
 
     >>> gain_line({"metric": "P@1", "default": 50.0, "best": {"trial": 4, "value": 52.5, "gain": 2.5}})[:52]
     'Better than the default by 2.50: P@1 50.00 -> 52.50.'
@@ -96,7 +96,7 @@ def gain_line(results: Mapping[str, Any]) -> str:
 
 
 def importance_line(results: Mapping[str, Any]) -> str:
-    """The most important parameters.
+    """Name the most important parameters.
 
     >>> importance_line({"importance": {"C": 0.8, "tol": 0.2}})
     'Importance of parameters: C 80 %, tol 20 %.'
@@ -106,7 +106,7 @@ def importance_line(results: Mapping[str, Any]) -> str:
 
 
 def tuning_page(results: Mapping[str, Any]) -> str:
-    """The page of the results of ``experiment.tune``."""
+    """Return the page of the results of ``experiment.tune``."""
     name = f"labelspace: {results['method']} tuned on {results['data']}"
     facts = [f"{title(results)}.", gain_line(results), importance_line(results)]
     parts = [f"<h1>{escape(name)}</h1>", *(f"<p>{escape(fact)}</p>" for fact in facts if fact)]
@@ -115,8 +115,11 @@ def tuning_page(results: Mapping[str, Any]) -> str:
         parts += _plots(results)
         rows = [trial_cells(trial) for trial in best_trials(results, len(results["trials"]))]
         parts += [f"<h2>Trials</h2><div class='trials'>{html_table(headings(results), rows)}</div>"]
-    failed = [trial for trial in results["trials"] if "error" in trial]
-    parts += [_failure(trial) for trial in failed]
+    for trial in results["trials"]:
+        if "error" in trial:
+            changed = shown_params(trial["changed"]) or "the default"
+            said = f"Trial {trial['trial']} failed ({changed}): {trial['error']}"
+            parts.append(f"<p>{escape(said)}</p>")
     searched = html_table(["parameter", "tried"], list(results["searched"].items()))
     parts += [f"<h2>What was searched</h2><div class='trials'>{searched}</div>"]
     fixed = shown_params(results["fixed"])
@@ -137,7 +140,7 @@ def _plots(results: Mapping[str, Any]) -> list[str]:
 
 
 def plotted(results: Mapping[str, Any]) -> Sequence[str]:
-    """The parameters that are drawn: the important ones first, and of the others those of the most trials."""
+    """Return the parameters to draw: the important ones first, then those of the most trials."""
     used = {key: sum(key in trial["params"] for trial in results["trials"]) for key in results["ranges"]}
     ordered = sorted(used, key=lambda key: (-results["importance"].get(key, 0.0), -used[key]))
     return [key for key in ordered if used[key]][:N_PLOTS]
@@ -177,10 +180,8 @@ def parameter_svg(trials: Sequence[Mapping[str, Any]], key: str, searched: Mappi
         low, high = searched["low"], searched["high"]
         across = Axis(low, high, searched["log"]) if low < high else Axis(low - 1, high + 1)
     else:
-        names = [shown(value) for value in values]
-        across = Axis.of_names(
-            [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names]
-        )
+        names = map(shown, values)
+        across = Axis.of_names([n if len(n) <= LONGEST_NAME else f"{n[: LONGEST_NAME - 1]}…" for n in names])
         known = [repr(value) for value in values]  # 1 is not true
         places = [known.index(repr(value)) for value in places]
     title = f"{key} (log)" if across.is_log else key
@@ -222,9 +223,3 @@ def _points(picture: Picture, trials: Sequence[Mapping[str, Any]], places: Seque
 
 def _figure(heading: str, svg: str) -> str:
     return f"<figure><h3>{escape(heading)}</h3>{svg}</figure>"
-
-
-def _failure(trial: Mapping[str, Any]) -> str:
-    changed = shown_params(trial["changed"]) or "the default"
-    said = f"Trial {trial['trial']} failed ({changed}): {trial['error']}"
-    return f"<p>{escape(said)}</p>"
