@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from labelspace.cluster.executor import pack, unpack
 from labelspace.cluster.serving import backend, remote_calls
 from labelspace.cluster.serving.backend import PartActor
 from labelspace.cluster.serving.remote_calls import LostError, RemoteShards, Replicas, Wait, result_of
 from labelspace.cluster.serving.shard_folder import SavedPart, saved_model
-from labelspace.cluster.shared_data import pack, unpack
 from labelspace.errors import ClusterError, ParameterError
 from labelspace.tagger import Tagger
 

@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.cluster.shared_data import Packed, SharedValues, pack, unpack
+from labelspace.cluster.executor import Packed, SharedValues, pack, unpack
 
 
 def read_only(packed):

@@ -51,13 +51,13 @@ def feedback(text, **labels):
 def test_labels_of_known_texts_are_corrected(documents):
     found, use = with_feedback(documents, [feedback(FISH, accepted=["fish"], rejected=["food"], added=["tea"])])
     assert labels_of(found) == {FISH: {"fish", "tea"}, BREAD: {"bread", "food"}, TEA: {"tea"}}
-    assert (use.n_feedback, use.n_corrected, use.n_new, use.n_unused) == (1, 1, 0, 0)
+    assert (use.n_feedback, use.n_corrected_documents, use.n_new_documents, use.n_unused_documents) == (1, 1, 0, 0)
 
 
 def test_feedback_that_agrees_corrects_nothing(documents):
     found, use = with_feedback(documents, [feedback(FISH, accepted=["fish"], rejected=["tea"])])
     assert labels_of(found) == labels_of(documents)
-    assert use.n_corrected == 0
+    assert use.n_corrected_documents == 0
 
 
 def test_all_documents_with_a_text_are_corrected():
@@ -66,7 +66,7 @@ def test_all_documents_with_a_text_are_corrected():
     rows = [set(found.Y[row].indices) for row in (0, 2)]
     expected = {found.labels.index["fish"], found.labels.index["food"]}
     assert rows == [expected, expected]
-    assert use.n_corrected == 2
+    assert use.n_corrected_documents == 2
 
 
 def test_new_texts_are_appended_with_ids(documents):
@@ -75,7 +75,7 @@ def test_new_texts_are_appended_with_ids(documents):
     assert found.texts == [*documents.texts, "smoke a fish"]
     assert found.ids == ["a", "b", "c", "feedback-1"]
     assert labels_of(found)["smoke a fish"] == {"fish", "food"}
-    assert (use.n_corrected, use.n_new) == (0, 1)
+    assert (use.n_corrected_documents, use.n_new_documents) == (0, 1)
 
 
 def test_new_labels_are_appended_and_old_ones_keep_their_ids(documents):
@@ -107,7 +107,7 @@ def test_new_texts_whose_labels_were_only_rejected_are_left_out(documents):
     found, use = with_feedback(documents, given)
     assert found.texts == documents.texts
     assert found.labels.names == documents.labels.names
-    assert (use.n_feedback, use.n_new, use.n_unused) == (2, 0, 1)
+    assert (use.n_feedback, use.n_new_documents, use.n_unused_documents) == (2, 0, 1)
 
 
 def test_the_given_documents_are_not_changed(documents):

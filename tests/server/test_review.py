@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from labelspace.server.routes.review import review_values
+from labelspace.server.routes.feedback import review_values
 from labelspace.server.served_model import LoadedModel
 from labelspace.server.settings import RequestLimits
 from labelspace.tagger import Tagger

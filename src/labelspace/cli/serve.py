@@ -124,7 +124,6 @@ def serve(
     require("fastapi", "serve", "labelspace serve")
     require("uvicorn", "serve", "labelspace serve")
     from labelspace.server import supervisor
-    from labelspace.server.processes import reserve
     from labelspace.server.settings import Settings, parse_models
 
     settings = Settings(
@@ -146,7 +145,7 @@ def serve(
     cluster.check()
     check_files(settings)
     supervisor.check(settings)
-    with on_cluster(settings, cluster) as served, reserve(served) as reserved:
+    with on_cluster(settings, cluster) as served, supervisor.reserve(served) as reserved:
         say_where(served, reserved.getsockname()[1])
         supervisor.serve(served, reserved)
 

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,14 @@ from labelspace.errors import ClusterError, ParameterError, require
 from labelspace.kernels.threads import n_threads
 from labelspace.version import __version__
 
+LOCAL, AUTO, CLIENT = "local", "auto", "ray://"
+CONNECT_SECONDS = 5.0  # to find out whether a program listens at an address
+QUIET = {
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise each worker logs a warning
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of tasks that still run when one has failed
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # messages on stdout about lost processes and machines, whose tasks are repeated
+}
+OOM_RETRIES = 3  # of a task that was killed because memory ran out; Ray itself would try for ever
 CHECK_SECONDS = 120.0  # for the first answer of a machine, which imports the library
 
 
@@ -59,21 +67,16 @@ def on_each_node(task: Any, nodes: Sequence[Node], *arguments: Any) -> dict[Node
             continue
         except ray.exceptions.RayError as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-            raise ClusterError(
-                f"every machine must run labelspace {__version__}, but {node.address} does not ({reason}); "
-                f"install there: pip install 'labelspace[cluster]=={__version__}'"
-            ) from error
+            rule = f"every machine must run labelspace {__version__}"
+            remedy = f"install there: pip install 'labelspace[cluster]=={__version__}'"
+            raise ClusterError(f"{rule}, but {node.address} does not ({reason}); {remedy}") from error
     return found
 
 
 def versions() -> dict[str, str]:
     """Return the versions that must be the same on all machines: otherwise results may differ."""
-    import numba
-    import numpy
-    import scipy
-
-    named = {"labelspace": __version__, "Python": platform.python_version()}
-    return named | {package.__name__: package.__version__ for package in (numpy, scipy, numba)}
+    packages = {name: metadata.version(name) for name in ("numpy", "scipy", "numba")}
+    return {"labelspace": __version__, "Python": platform.python_version(), **packages}
 
 
 def check_versions(nodes: Sequence[Node]) -> None:
@@ -82,10 +85,9 @@ def check_versions(nodes: Sequence[Node]) -> None:
     for node, there in on_each_node(versions, nodes).items():
         for name in here:
             if there[name] != here[name]:
-                raise ClusterError(
-                    f"all machines must have the same {name}, but {node.address} has {there[name]} and this machine "
-                    f"{here[name]}; install the same version there"
-                )
+                problem = f"{node.address} has {there[name]} and this machine {here[name]}"
+                remedy = "install the same version there"
+                raise ClusterError(f"all machines must have the same {name}, but {problem}; {remedy}")
 
 
 def missing_paths(paths: Sequence[str]) -> list[str]:
@@ -97,20 +99,9 @@ def check_shared(nodes: Sequence[Node], paths: Sequence[str]) -> None:
     """Raise ClusterError for paths that a machine does not have."""
     for node, missing in on_each_node(missing_paths, nodes, list(paths)).items():
         if missing:
-            raise ClusterError(
-                f"all machines must see the same files, but {node.address} has no {missing[0]}; put it on a shared "
-                "file system, or copy it there to the same path"
-            )
-
-
-LOCAL, AUTO, CLIENT = "local", "auto", "ray://"
-CONNECT_SECONDS = 5.0  # to find out whether a program listens at an address
-QUIET = {
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise each worker logs a warning
-    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of tasks that still run when one has failed
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # messages on stdout about lost processes and machines, whose tasks are repeated
-}
-OOM_RETRIES = 3  # of a task that was killed because memory ran out; Ray itself would try for ever
+            problem = f"{node.address} has no {missing[0]}"
+            remedy = "put it on a shared file system, or copy it there to the same path"
+            raise ClusterError(f"all machines must see the same files, but {problem}; {remedy}")
 
 
 @dataclass(frozen=True)
@@ -145,13 +136,10 @@ def check_address(address: str) -> None:
         ...
     labelspace.errors.ParameterError: a cluster must be local, auto, ray://HOST:PORT or HOST:PORT, but is ...
     """
-    if address not in (LOCAL, AUTO) and not re.fullmatch(
-        r"(ray://)?[\w.\-]+:\d{1,5}|(ray://)?\[[\da-fA-F:]+\]:\d{1,5}", address
-    ):
-        raise ParameterError(
-            f"a cluster must be local, auto, ray://HOST:PORT or HOST:PORT, but is {address!r}; "
-            "write local for the CPUs of this machine"
-        )
+    host_and_port = r"(ray://)?([\w.\-]+|\[[\da-fA-F:]+\]):\d{1,5}"
+    if address not in (LOCAL, AUTO) and not re.fullmatch(host_and_port, address):
+        rule = "a cluster must be local, auto, ray://HOST:PORT or HOST:PORT"
+        raise ParameterError(f"{rule}, but is {address!r}; write local for the CPUs of this machine")
 
 
 @contextmanager
@@ -181,17 +169,12 @@ def _start(ray: Any, address: str) -> None:  # noqa: ANN401 - the module
         else:
             if address.startswith(CLIENT):
                 require("grpc", "cluster", "--cluster ray://")
-                _check_reachable(address)
+                # Ray waits half a minute for a host that does not answer, and says little then.
+                host, _, port = address.removeprefix(CLIENT).rpartition(":")
+                socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
             ray.init(address, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
         raise ClusterError(_unreachable(address, error)) from error
-
-
-def _check_reachable(address: str) -> None:
-    """Connect once by ourselves: Ray waits half a minute for a host that does not answer, and says little then."""
-    host, _, port = address.removeprefix(CLIENT).rpartition(":")
-    with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS):
-        pass
 
 
 def _unreachable(address: str, error: Exception) -> str:
@@ -199,15 +182,12 @@ def _unreachable(address: str, error: Exception) -> str:
     if "version mismatch" in str(error).lower():
         return f"this machine must have the versions of Python and Ray of the cluster, but {reason}; install them"
     if address == AUTO:
-        return (
-            "--cluster auto needs a cluster that this machine is part of, but finds none; run `ray start --head`, or "
-            "use --cluster local"
-        )
+        remedy = "run `ray start --head`, or use --cluster local"
+        return f"--cluster auto needs a cluster that this machine is part of, but finds none; {remedy}"
     if address == LOCAL:
         return f"Ray could not be started on this machine ({reason}); see the logs in /tmp/ray/session_latest/logs"
     if "No node info found" in reason:
-        return (
-            f"--cluster HOST:PORT needs a machine of the cluster, but this one is not part of that at {address}; run "
-            "`ray start` here, or use ray://HOST:PORT with its client port (10001)"
-        )
+        problem = f"this one is not part of that at {address}"
+        remedy = "run `ray start` here, or use ray://HOST:PORT with its client port (10001)"
+        return f"--cluster HOST:PORT needs a machine of the cluster, but {problem}; {remedy}"
     return f"no cluster answers at {address} ({reason}); check the address, and that `ray status` works there"

@@ -1,21 +1,79 @@
-"""Run independent tasks on a cluster, as many at a time as there are CPUs; lost tasks are repeated."""
+"""Run independent tasks on a cluster, as many at a time as there are CPUs; lost tasks are repeated.
+
+Tasks share data: each machine stores it once, and tasks read it there without a copy. Ray returns read-only arrays.
+Kernels are compiled for writable arrays, and would be compiled a second time for read-only ones; so tasks see the same
+bytes as writable arrays. A task must not write to shared data.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import pickle  # nosec B403 - between processes of one run, never from a file
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from labelspace.cluster.connection import Cluster, alive_nodes
-from labelspace.cluster.shared_data import Packed, SharedValues, pack, unpack
 from labelspace.errors import ClusterError
 from labelspace.kernels.threads import THREADS_VARIABLE
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class Packed(NamedTuple):
+    """A value in pieces: its structure, and the bytes of its arrays."""
+
+    structure: bytes
+    arrays: list[Bytes]
+
+
+def pack(value: Any) -> Packed:  # noqa: ANN401 - any value that can be pickled
+    """Take a value apart into its structure and its arrays, which are not copied.
+
+    >>> import scipy.sparse as sp
+    >>> unpack(pack(sp.csr_matrix([[0.0, 2.0]]))).toarray().tolist()
+    [[0.0, 2.0]]
+    """
+    buffers: list[pickle.PickleBuffer] = []
+    structure = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    return Packed(structure, [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers])
+
+
+def unpack(packed: Packed, copy: bool = False) -> Any:  # noqa: ANN401 - what was packed
+    """Return the value; without ``copy`` its arrays are those of ``packed``, which must live as long as the value."""
+    buffers = [array.copy() for array in packed.arrays] if copy else map(_writable, packed.arrays)
+    return pickle.loads(packed.structure, buffers=buffers)  # nosec B301
+
+
+def _writable(array: Bytes) -> Bytes:
+    """Return a writable array of the same bytes."""
+    if array.flags.writeable or array.size == 0:
+        return array
+    writable: Bytes = np.ctypeslib.as_array((ctypes.c_uint8 * array.size).from_address(array.ctypes.data))
+    return writable
+
+
+class SharedValues:
+    """The shared value that a process has unpacked last, kept because many tasks use the same."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, Packed, Any] | None = None
+
+    def get(self, key: str, packed: Packed) -> Any:  # noqa: ANN401 - what was packed
+        """Return the value of a key."""
+        if self._last is None or self._last[0] != key:
+            self._last = None  # freed before the next value is unpacked: both may not fit
+            self._last = key, packed, unpack(packed)
+        return self._last[2]
+
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -41,15 +99,13 @@ class RayExecutor:
     ) -> Iterator[tuple[int, Result]]:
         """Yield the position and the result of ``task(shared, item)`` for every item, as each gets done."""
         ray: Any = import_module("ray")
-        threads = (
-            min(node.n_cpus for node in self.cluster.nodes) if whole_node else 1
-        )  # so that the task can run on any machine
+        # With the CPUs of the smallest machine, a task can run on any machine.
+        threads = min(node.n_cpus for node in self.cluster.nodes) if whole_node else 1
         with refusing_losses():
             self.check_room(threads)
             key, packed = self._put(shared)
-        remote = ray.remote(run_task).options(
-            num_cpus=threads, memory=self.memory, max_retries=MAX_RETRIES, scheduling_strategy="SPREAD"
-        )
+        resources = {"num_cpus": threads, "memory": self.memory, "max_retries": MAX_RETRIES}
+        remote = ray.remote(run_task).options(**resources, scheduling_strategy="SPREAD")
         left = list(enumerate(items))[::-1]
         running = dict[Any, int]()
         # If a task fails, running tasks are not canceled: Ray 2.60 aborts this process if one ends at that moment (a
@@ -81,10 +137,8 @@ class RayExecutor:
             raise ClusterError(f"a task needs {threads} CPUs, but no machine has more than {most}; ask for fewer")
         if self.memory is not None and all(node.memory < self.memory for node in nodes):
             largest = max(node.memory for node in nodes) / 1e9
-            raise ClusterError(
-                f"a task needs {self.memory / 1e9:.1f} GB, but no machine has more than {largest:.1f} GB for tasks; "
-                "ask for less"
-            )
+            problem = f"no machine has more than {largest:.1f} GB for tasks"
+            raise ClusterError(f"a task needs {self.memory / 1e9:.1f} GB, but {problem}; ask for less")
 
 
 def run_task(task: Callable[[Any, Any], Any], key: str, packed: Packed, item: Packed, threads: int) -> Packed:
@@ -103,33 +157,25 @@ def refusing_losses() -> Iterator[None]:
         yield
     except Exception as error:
         ray: Any = import_module("ray").exceptions
-        if isinstance(error, ray.RayTaskError) and _is_of_task(error.cause):
-            error.cause.add_note(
-                str(error)
-            )  # the remote traceback; as a cause of the error, its text would be shown as the reason
-            raise error.cause from None
+        cause = error.cause if isinstance(error, ray.RayTaskError) else None
+        # A task has raised the cause, rather than Ray for a lost or unsendable dependency.
+        if isinstance(cause, Exception) and not isinstance(cause, ray.RayError):
+            # The remote traceback is a note: as a cause of the error, its text would be shown as the reason.
+            cause.add_note(str(error))
+            raise cause from None
         if isinstance(error, (ray.RayError, ConnectionError)):  # ConnectionError: Ray's client has lost the cluster
             raise ClusterError(_loss(error)) from error
         raise
 
 
-def _is_of_task(cause: object) -> bool:
-    """Return whether a task has raised the error, rather than Ray for a lost or unsendable dependency."""
-    return isinstance(cause, Exception) and not isinstance(cause, import_module("ray").exceptions.RayError)
-
-
 def _loss(error: Exception) -> str:
     ray: Any = import_module("ray").exceptions
     if isinstance(error, ray.OutOfMemoryError):
-        return (
-            "the memory of a machine ran out, and a task was ended several times; "
-            "use machines with more memory, or fewer tasks at a time (--task-memory)"
-        )
+        remedy = "use machines with more memory, or fewer tasks at a time (--task-memory)"
+        return f"the memory of a machine ran out, and a task was ended several times; {remedy}"
     if isinstance(error, (ray.WorkerCrashedError, ray.NodeDiedError)):
         return f"a task was lost with its process or machine {MAX_RETRIES} times; see `ray logs` for the reason"
     lines = str(error).strip().splitlines() or [""]
     reason = lines[-1] if isinstance(error, ray.RayTaskError) else f"{type(error).__name__}: {lines[0]}"
-    return (
-        f"the cluster must answer until the work is done, but does not ({reason}); see `ray status` and `ray logs` "
-        "there, and start again"
-    )
+    remedy = "see `ray status` and `ray logs` there, and start again"
+    return f"the cluster must answer until the work is done, but does not ({reason}); {remedy}"

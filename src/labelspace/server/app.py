@@ -6,10 +6,11 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
@@ -19,9 +20,9 @@ from labelspace.server.database import open_database
 from labelspace.server.gate import OPEN, Gate
 from labelspace.server.job import EVALUATE, start_job
 from labelspace.server.monitoring import Monitoring
-from labelspace.server.problems import SCHEMA, add_handlers, documented
-from labelspace.server.routes import annif, feedback, labels, page, predict, review, service, suggest
-from labelspace.server.routes.review import add_inbox_file
+from labelspace.server.problems import SCHEMA, ProblemError, answer_error, documented
+from labelspace.server.routes import annif, feedback, labels, page, predict, service, suggest
+from labelspace.server.routes.feedback import add_inbox_file
 from labelspace.server.schemas import ProblemAnswer
 from labelspace.server.served_model import ServedModel
 from labelspace.server.settings import SUPERVISOR, Settings, read_api_keys
@@ -30,7 +31,8 @@ from labelspace.version import __version__
 
 logger = logging.getLogger("labelspace.server")
 LOOK_SECONDS = 1.0  # between two looks at the folders of models; how late a replaced model is noticed
-ROUTES = (service, suggest, labels, feedback, review, annif, predict, page)
+ROUTES = (service, suggest, labels, feedback, annif, predict, page)
+ROUTERS = (service.health, service.learning, feedback.review, *(routes.router for routes in ROUTES))
 DESCRIPTION = """Suggest the right labels for a text, with reasons; search labels; store decisions; learn from them.
 
 Errors are `application/problem+json`; `detail` says what is wrong and how to fix it. With API keys, send
@@ -47,6 +49,7 @@ PROBLEMS = {
     503: "A model is still loading, or the answer took too long.",
 }
 
+ERRORS = (Exception, ProblemError, LabelspaceError, HTTPException, RequestValidationError)
 MODEL_PARAMETERS = {"model", "project"}
 KEYS = {
     "bearer": {"type": "http", "scheme": "bearer"},
@@ -108,12 +111,12 @@ def create_app(settings: Settings, load_first: bool = False, on_load: Callable[[
         docs_url=None,
         redoc_url=None,
         lifespan=lambda app: _lifespan(app, settings, monitoring, load_first, on_load),
+        exception_handlers=dict.fromkeys(ERRORS, answer_error),
         responses={status: documented(text) for status, text in PROBLEMS.items()},
         redirect_slashes=False,
     )
-    add_handlers(app)
-    for routes in ROUTES:
-        app.include_router(routes.router)
+    for router in ROUTERS:
+        app.include_router(router)
     return app
 
 
@@ -130,7 +133,7 @@ async def _lifespan(
     app: FastAPI, settings: Settings, monitoring: Monitoring, load_first: bool, on_load: Callable[[], None]
 ) -> AsyncIterator[None]:
     """Load the models in the background while the server runs, and end all tasks with it."""
-    state = ServerState(with_answer_seconds(settings), open_database(settings.database_url), monitoring)
+    state = ServerState(settings, open_database(settings.database_url), monitoring)
     app.state.server = state
     tasks = [asyncio.create_task(_keep_loaded(state, model, on_load)) for model in state.models.values()]
     tasks.append(asyncio.create_task(_end_with_supervisor()))
@@ -144,17 +147,6 @@ async def _lifespan(
         await asyncio.gather(*tasks, *state.jobs, return_exceptions=True)
         state.close()
         monitoring.close()
-
-
-def with_answer_seconds(settings: Settings) -> Settings:
-    """Return settings in which models on a cluster have as long for an answer as the request has.
-
-    >>> with_answer_seconds(Settings({"a": "a"}, cluster={"n_actors": 2})).cluster
-    {'n_actors': 2, 'answer_seconds': 30.0}
-    """
-    if settings.cluster is None:
-        return settings
-    return replace(settings, cluster={**settings.cluster, "answer_seconds": settings.limits.timeout_seconds})
 
 
 async def _keep_loaded(state: ServerState, model: ServedModel, on_load: Callable[[], None]) -> None:

@@ -94,8 +94,10 @@ class Gate:
         if scope[ROLE] is None and path not in OPEN and not path.startswith(OPEN_PREFIX):
             detail = "a request needs an API key, but has no known one; send Authorization: Bearer KEY"
             raise ProblemError(401, detail, {"WWW-Authenticate": "Bearer"})
-        if scope["method"] in WITH_BODY:
-            self._check_body(headers)
+        size = headers.get(b"content-length", b"0")
+        limit = self._limits.max_body_bytes
+        if scope["method"] in WITH_BODY and not (size.isdigit() and int(size) <= limit):
+            raise _too_large(limit)
 
     def _check_number(self, path: str) -> None:
         """Raise ProblemError if too many requests are in progress; checked first, since it costs least under load."""
@@ -129,12 +131,6 @@ class Gate:
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         given = headers.get(b"x-api-key") or (token if scheme.lower() == b"bearer" else b"")
         return self._keys.role(given.decode("latin-1").strip())
-
-    def _check_body(self, headers: dict[bytes, bytes]) -> None:
-        size = headers.get(b"content-length", b"0")
-        limit = self._limits.max_body_bytes
-        if not size.isdigit() or int(size) > limit:
-            raise _too_large(limit)
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         route = _route(scope)

@@ -12,10 +12,10 @@
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,23 +46,17 @@ def learn(folder: Path, source: Source, database: Database, model: str, progress
     rest, held_out, held_from = split(source.train(), source, {each.text for each in feedback})
     train, use = with_feedback(rest, feedback)
     validation = source.dev(train.labels)
-    reference, is_current = current, True
+    reference, compared_with = current, "the current model"
     if seen_share(current, held_out) > SEEN:  # step 3
         reference = trained_like(current, rest, validation, progress)
-        is_current = False
+        compared_with = "the same method without feedback and held-out documents"
     candidate = trained_like(current, train, validation, progress)
     progress("comparing both models", 0, 1)
     result = compared(reference, candidate, held_out)
     if result["swapped"]:
         candidate.save(folder)
-    return {
-        **use.described(),
-        **result,
-        "held_out": {"n": len(held_out), "from": held_from},
-        "compared_with": "the current model"
-        if is_current
-        else "the same method without feedback and held-out documents",
-    }
+    held = {"n": len(held_out), "from": held_from}
+    return {**use._asdict(), **result, "held_out": held, "compared_with": compared_with}
 
 
 def split(documents: Dataset, source: Source, reviewed: Collection[str]) -> tuple[Dataset, Dataset, str]:
@@ -75,35 +69,25 @@ def split(documents: Dataset, source: Source, reviewed: Collection[str]) -> tupl
         held_out = without_texts(test, reviewed)
         held_from = source.test_path.name
     else:
-        drawn = np.random.default_rng(0).permutation(len(documents))[: _n_held_out(len(documents))]
+        n = len(documents)
+        drawn = np.random.default_rng(0).permutation(n)[: min(max(round(n * HELD_OUT), 1), MAX_HELD_OUT, n - 1)]
         held = np.sort([row for row in drawn if documents.texts[row] not in reviewed]).astype(np.int64)
-        rest, held_out = documents.rows(np.setdiff1d(np.arange(len(documents)), held)), documents.rows(held)
+        rest = documents.rows(np.setdiff1d(np.arange(n), held))
+        held_out = documents.rows(held)
         held_from = f"a sample of {source.train_path.name}"
     if not len(held_out):
-        raise DataError(
-            f"learning needs held-out documents without feedback, but {held_from} has none; add some to "
-            f"test.* in {source.path}"
-        )
+        remedy = f"add some to test.* in {source.path}"
+        raise DataError(f"learning needs held-out documents without feedback, but {held_from} has none; {remedy}")
     return rest, held_out, held_from
 
 
-@dataclass(frozen=True)
-class FeedbackUse:
+class FeedbackUse(NamedTuple):
     """How many documents the feedback changed."""
 
     n_feedback: int
-    n_corrected: int  # training documents with other labels
-    n_new: int  # new documents
-    n_unused: int  # new texts of which labels were only rejected
-
-    def described(self) -> dict[str, int]:
-        """Return the counts as plain values."""
-        return {
-            "n_feedback": self.n_feedback,
-            "n_corrected_documents": self.n_corrected,
-            "n_new_documents": self.n_new,
-            "n_unused_documents": self.n_unused,
-        }
+    n_corrected_documents: int  # training documents with other labels
+    n_new_documents: int
+    n_unused_documents: int  # new texts of which labels were only rejected
 
 
 def with_feedback(documents: Dataset, feedback: Sequence[Feedback]) -> tuple[Dataset, FeedbackUse]:
@@ -126,13 +110,10 @@ def with_feedback(documents: Dataset, feedback: Sequence[Feedback]) -> tuple[Dat
     n_corrected = sum(before != lists[row] for row, before in changed.items())
     n_reviewed = len(new)
     new = {text: found for text, found in new.items() if found}
-    joined = replace(
-        documents,
-        Y=_matrix([*lists, *new.values()], len(space)),
-        labels=space,
-        texts=[*(documents.texts or []), *new],
-        ids=None if documents.ids is None else [*documents.ids, *(f"feedback-{at}" for at in range(1, len(new) + 1))],
-    )
+    Y = _matrix([*lists, *new.values()], len(space))
+    new_ids = (f"feedback-{at}" for at in range(1, len(new) + 1))
+    ids = None if documents.ids is None else [*documents.ids, *new_ids]
+    joined = replace(documents, Y=Y, labels=space, texts=[*(documents.texts or []), *new], ids=ids)
     return joined, FeedbackUse(len(feedback), n_corrected, len(new), n_reviewed - len(new))
 
 
@@ -168,11 +149,8 @@ def compared(reference: Tagger, candidate: Tagger, held_out: Dataset) -> dict[st
     if loss > MAX_LOSS or (loss > 0 and significant):
         why = f"{METRIC} of the new model is {loss:.2f} points lower; the current one is kept"
         return {"swapped": False, "reason": why, **figures}
-    return {
-        "swapped": True,
-        "reason": f"{METRIC} of the new model is {0.0 - loss:+.2f} points against the current",
-        **figures,
-    }
+    reason = f"{METRIC} of the new model is {0.0 - loss:+.2f} points against the current"
+    return {"swapped": True, "reason": reason, **figures}
 
 
 def predicted(tagger: Tagger, documents: Dataset) -> tuple[Csr, TopK]:
@@ -183,10 +161,6 @@ def predicted(tagger: Tagger, documents: Dataset) -> tuple[Csr, TopK]:
     labels = np.where(top.labels >= 0, own[np.maximum(top.labels, 0)], -1)
     Y = documents.Y
     return sp.csr_matrix((Y.data, Y.indices, Y.indptr), shape=(Y.shape[0], len(space))), TopK(labels, top.scores)
-
-
-def _n_held_out(n: int) -> int:
-    return min(max(round(n * HELD_OUT), 1), MAX_HELD_OUT, n - 1)
 
 
 def _labels_of(Y: Csr, row: int) -> set[int]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -34,21 +34,14 @@ class ProblemResponse(JSONResponse):
     media_type = MEDIA_TYPE
 
     def __init__(self, problem: ProblemError, path: str) -> None:
-        super().__init__(problem_values(problem.status, problem.detail, path), problem.status, problem.headers)
+        title = HTTPStatus(problem.status).phrase
+        detail = printable(problem.detail)
+        values = {"type": "about:blank", "title": title, "status": problem.status, "detail": detail, "instance": path}
+        super().__init__(values, problem.status, problem.headers)
 
     def render(self, content: Any) -> bytes:  # noqa: ANN401 - any JSON
         """Return the problem as JSON, with control characters and lone surrogates of the request escaped."""
         return json_text(content, ensure_ascii=True).encode()
-
-
-def problem_values(status: int, detail: str, path: str) -> dict[str, Any]:
-    """Return the members of a problem.
-
-    >>> problem_values(404, "no such model", "/v1/models/x")["title"]
-    'Not Found'
-    """
-    title = HTTPStatus(status).phrase
-    return {"type": "about:blank", "title": title, "status": status, "detail": printable(detail), "instance": path}
 
 
 def documented(text: str) -> dict[str, Any]:
@@ -56,47 +49,37 @@ def documented(text: str) -> dict[str, Any]:
     return {"description": text, "content": {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{SCHEMA}"}}}}
 
 
-def of_error(error: LabelspaceError) -> ProblemError:
-    """Return the problem for an error: 400 for bad input, 501 for a missing package, 503 for any other refusal."""
-    if isinstance(error, InputError):
-        return ProblemError(400, str(error))
-    return ProblemError(501 if isinstance(error, MissingExtraError) else 503, str(error))
-
-
-def add_handlers(app: FastAPI) -> None:
-    """Answer every error as a problem."""
-
-    @app.exception_handler(Exception)
-    async def on_failure(request: Request, error: Exception) -> ProblemResponse:
-        return ProblemResponse(ProblemError(500, FAILED), request.url.path)
-
-    @app.exception_handler(ProblemError)
-    async def on_problem(request: Request, error: ProblemError) -> ProblemResponse:
-        return ProblemResponse(error, request.url.path)
-
-    @app.exception_handler(LabelspaceError)
-    async def on_library_error(request: Request, error: LabelspaceError) -> ProblemResponse:
-        return ProblemResponse(of_error(error), request.url.path)
-
-    @app.exception_handler(HTTPException)
-    async def on_http_error(request: Request, error: HTTPException) -> ProblemResponse:
-        detail = _DETAILS.get(error.status_code, str(error.detail)).format(method=request.method, path=request.url.path)
-        return ProblemResponse(ProblemError(error.status_code, detail, error.headers), request.url.path)
-
-    @app.exception_handler(RequestValidationError)
-    async def on_invalid(request: Request, error: RequestValidationError) -> ProblemResponse:
-        if isinstance(error.body, bytes):  # FastAPI reads JSON only if the content type says so
-            given = request.headers.get("content-type", "not said")[:SHOWN_VALUE]
-            detail = f"a body must be application/json, but its type is {given}; send Content-Type: application/json"
-            return ProblemResponse(ProblemError(415, detail), request.url.path)
-        return ProblemResponse(ProblemError(422, described(error.errors())), request.url.path)
-
-
 _DETAILS = {
     400: "a body must match its content type, in UTF-8 and not nested too deeply, but cannot be read; see /docs",
     404: "a path must be one of those at /docs, but {path} is none; see /docs",
     405: "a path takes the methods listed at /docs, but {path} was requested with {method}; see /docs",
 }
+
+
+def problem_of(error: Exception, request: Request) -> ProblemError:
+    """Return the problem for an error: 400 for bad input, 501 for a missing package, 503 for any other refusal."""
+    match error:
+        case ProblemError():
+            return error
+        case InputError():
+            return ProblemError(400, str(error))
+        case LabelspaceError():
+            return ProblemError(501 if isinstance(error, MissingExtraError) else 503, str(error))
+        case HTTPException(status_code=status):
+            detail = _DETAILS.get(status, str(error.detail)).format(method=request.method, path=request.url.path)
+            return ProblemError(status, detail, error.headers)
+        case RequestValidationError(body=bytes()):  # FastAPI reads JSON only if the content type says so
+            given = request.headers.get("content-type", "not said")[:SHOWN_VALUE]
+            detail = f"a body must be application/json, but its type is {given}; send Content-Type: application/json"
+            return ProblemError(415, detail)
+        case RequestValidationError():
+            return ProblemError(422, described(error.errors()))
+    return ProblemError(500, FAILED)
+
+
+async def answer_error(request: Request, error: Exception) -> ProblemResponse:
+    """Answer an error as a problem."""
+    return ProblemResponse(problem_of(error, request), request.url.path)
 
 
 def described(errors: Sequence[Mapping[str, Any]]) -> str:

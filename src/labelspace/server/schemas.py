@@ -1,14 +1,22 @@
 """Define the schemas of requests and answers, from which the OpenAPI description is made."""
 
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from labelspace.labels.tag_options import TagOptions
 from labelspace.options import Option, declared_options
+from labelspace.server.database import Feedback, Job
+from labelspace.server.settings import RequestLimits
 
 LabelName = Annotated[str, Field(min_length=1, max_length=10_000)]
 LabelNames = Annotated[list[LabelName], Field(max_length=1000)]
+LANGUAGE = "Show names in this language if the vocabulary has them."
+OWN_ID = "Your own id; feedback with the same id is stored only once."
+INBOX_ID = "The id of a document in the inbox; its status becomes done."
+NEW_LABELS = "Accept labels in ``added`` that the model does not know; it learns them in the next training."
 ReviewOrder = Literal["uncertainty", "disagreement", "rare", "random"]
 
 
@@ -20,6 +28,19 @@ class Body(BaseModel):
 
 class Answer(BaseModel):
     """An answer; a client should ignore fields that it does not know."""
+
+
+class ModelVersion(Answer):
+    """An answer by a version of a model."""
+
+    model: str
+    version: str
+
+
+def _answer_of(name: str, meaning: str, record: Any, *, without: Sequence[str] = ()) -> Any:  # noqa: ANN401 - a class
+    """Return an answer with the fields of a dataclass."""
+    kinds: Any = {each.name: (each.type, ...) for each in fields(record) if each.name not in without}
+    return create_model(name, __base__=Answer, __doc__=meaning, **kinds)
 
 
 def _field(option: Option) -> tuple[Any, Any]:
@@ -41,9 +62,7 @@ _TagOptions: Any = create_model("_TagOptions", __base__=Body, **_FIELDS)
 class TagOptionsBody(_TagOptions):  # type: ignore[misc]  # a class made at run time
     """Which labels an answer may have: their number, and the options that ``TagOptions`` declares."""
 
-    language: Annotated[
-        str | None, Field(max_length=100, description="Show names in this language if the vocabulary has them.")
-    ] = None
+    language: str | None = Field(None, max_length=100, description=LANGUAGE)
 
 
 class SuggestBody(TagOptionsBody):
@@ -112,11 +131,8 @@ class DocumentAnswer(Answer):
     note: str | None
 
 
-class SuggestAnswer(DocumentAnswer):
+class SuggestAnswer(DocumentAnswer, ModelVersion):
     """The suggestions for a text."""
-
-    model: str
-    version: str
 
 
 class BatchResult(DocumentAnswer):
@@ -125,19 +141,15 @@ class BatchResult(DocumentAnswer):
     id: str | None
 
 
-class SuggestBatchAnswer(Answer):
+class SuggestBatchAnswer(ModelVersion):
     """The suggestions for several documents, in their order."""
 
-    model: str
-    version: str
     results: list[BatchResult]
 
 
-class ExplainAnswer(Answer):
+class ExplainAnswer(ModelVersion):
     """Reasons for labels, in the form of ``labelspace explain --json``, with the words to highlight."""
 
-    model: str
-    version: str
     explanations: list[dict[str, Any]]
 
 
@@ -185,24 +197,14 @@ class TreeAnswer(Answer):
 class FeedbackBody(Body):
     """What a person decided on a document."""
 
-    id: Annotated[
-        str | None,
-        Field(min_length=1, max_length=200, description="Your own id; feedback with the same id is stored only once."),
-    ] = None
-    text: Annotated[str, Field(min_length=1)]
+    id: str | None = Field(None, min_length=1, max_length=200, description=OWN_ID)
+    text: str = Field(min_length=1)
     accepted: LabelNames = []
     rejected: LabelNames = []
-    added: Annotated[LabelNames, Field(description="Right labels that were not suggested.")] = []
+    added: LabelNames = Field([], description="Right labels that were not suggested.")
     by: Annotated[str, Field(max_length=200)] | None = None
-    document: Annotated[
-        str | None, Field(max_length=200, description="The id of a document in the inbox; its status becomes done.")
-    ] = None
-    allow_new_labels: Annotated[
-        bool,
-        Field(
-            description="Accept labels in ``added`` that the model does not know; it learns them in the next training."
-        ),
-    ] = False
+    document: str | None = Field(None, max_length=200, description=INBOX_ID)
+    allow_new_labels: bool = Field(False, description=NEW_LABELS)
 
 
 class FeedbackAnswer(Answer):
@@ -212,24 +214,13 @@ class FeedbackAnswer(Answer):
     ids: list[str]
 
 
-class StoredFeedback(Answer):
-    """An entry of feedback."""
-
-    id: str
-    text: str
-    accepted: list[str]
-    rejected: list[str]
-    added: list[str]
-    by: str | None
-    document: str | None
-    version: str | None
-    created: str
+StoredFeedback = _answer_of("StoredFeedback", "An entry of feedback.", Feedback)
 
 
 class FeedbackList(Answer):
     """Stored feedback, oldest first."""
 
-    feedback: list[StoredFeedback]
+    feedback: list[StoredFeedback]  # type: ignore[valid-type]  # a class made at run time
     total: int
 
 
@@ -289,32 +280,18 @@ class StatusAnswer(Answer):
     status: str
 
 
-class JobAnswer(Answer):
-    """A job: work in the background."""
-
-    id: str
-    model: str
-    kind: str
-    state: Literal["queued", "running", "done", "failed"]
-    step: str
-    progress: float
-    created: str
-    ended: str | None
-    error: str | None
-    result: dict[str, Any] | None
+JobAnswer = _answer_of("JobAnswer", "A job: work in the background.", Job, without=("started", "heartbeat"))
 
 
 class JobsAnswer(Answer):
     """All jobs, newest first."""
 
-    jobs: list[JobAnswer]
+    jobs: list[JobAnswer]  # type: ignore[valid-type]  # a class made at run time
 
 
-class ReloadAnswer(Answer):
+class ReloadAnswer(ModelVersion):
     """The version that is served now, and the one before."""
 
-    model: str
-    version: str
     previous: str | None
     changed: bool
 
@@ -379,15 +356,7 @@ class FiguresAnswer(Answer):
     svg: dict[str, str | None] | None = None
 
 
-class LimitsAnswer(Answer):
-    """The limits of a request."""
-
-    max_body_bytes: int
-    max_documents: int
-    max_text_characters: int
-    max_k: int
-    max_concurrent_requests: int
-    timeout_seconds: float
+LimitsAnswer = _answer_of("LimitsAnswer", "The limits of a request.", RequestLimits)
 
 
 class ServiceAnswer(Answer):
@@ -397,7 +366,7 @@ class ServiceAnswer(Answer):
     title: str
     version: str
     models: list[str]
-    limits: LimitsAnswer
+    limits: LimitsAnswer  # type: ignore[valid-type]  # a class made at run time
     authentication: Literal["none", "key"]
     read_only: bool
 

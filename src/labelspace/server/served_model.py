@@ -2,9 +2,8 @@
 
 import logging
 import os
-import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from math import isinf
@@ -70,10 +69,8 @@ class LabelDetails:
         """Return the unique name of a label that is given by name or id; raise ParameterError for an unknown label."""
         found = self.find(label)
         if found is None:
-            raise ParameterError(
-                f"a label must be one of the model's {len(self.labels):,} names, or an id, but {label[:80]!r} is none; "
-                "search /labels?q="
-            )
+            rule = f"a label must be one of the model's {len(self.labels):,} names, or an id"
+            raise ParameterError(f"{rule}, but {label[:80]!r} is none; search /labels?q=")
         return str(self.labels.names[found])
 
     def synonyms(self, label: int) -> list[str]:
@@ -172,11 +169,11 @@ class Options(NamedTuple):
 
     def of_known_labels(self, labels: LabelDetails) -> "Options":
         """Return the options with the unique names of labels; an unknown label is an error."""
-        named = [
-            (name, tuple(map(labels.unique_name, value)) if isinstance(value, tuple) else value)
-            for name, value in self.given
-        ]
-        return Options(tuple(named))
+        named = dict(self.given)
+        for name, value in self.given:
+            if isinstance(value, tuple):
+                named[name] = tuple(map(labels.unique_name, value))
+        return Options(tuple(named.items()))
 
     @property
     def by_probability(self) -> bool:
@@ -198,37 +195,23 @@ class Tagged(NamedTuple):
 class LoadedModel:
     """One version of a model."""
 
-    folder: Path
     tagger: Tagger
     version: str
     created: str
     size_bytes: int
     labelspace_version: str
-    loaded_at: float = field(default_factory=time.time)
 
     @classmethod
     def load(cls, folder: Path, read_tagger: Callable[[Path], Tagger] = Tagger.load) -> "LoadedModel":
         """Read a model, and warm it up: kernels are compiled and pages read before the first request."""
-        manifest: dict[str, Any] = {}
-
-        def read() -> Tagger:
-            manifest.update(store.read_manifest(folder))
-            return read_tagger(folder)
-
-        tagger = store.read_unreplaced(folder, read)
+        manifest, tagger = store.read_unreplaced(folder, lambda: (store.read_manifest(folder), read_tagger(folder)))
         if tagger.ready_made:
-            raise ParameterError(
-                f"a served model must read texts, but {folder} was trained on ready-made features; train one on texts"
-            )
+            problem = f"{folder} was trained on ready-made features"
+            raise ParameterError(f"a served model must read texts, but {problem}; train one on texts")
         changed = datetime.fromtimestamp((folder / "model.json").stat().st_mtime, UTC)
-        loaded = cls(
-            folder,
-            tagger,
-            version_of(manifest),
-            created=changed.isoformat(timespec="seconds"),
-            size_bytes=store.folder_bytes(folder),
-            labelspace_version=str(manifest.get("versions", {}).get("labelspace", "?")),
-        )
+        created = changed.isoformat(timespec="seconds")
+        written_by = str(manifest.get("versions", {}).get("labelspace", "?"))
+        loaded = cls(tagger, version_of(manifest), created, store.folder_bytes(folder), written_by)
         loaded.warm_up()
         return loaded
 
@@ -323,7 +306,7 @@ class ServedModel:
     def __init__(self, name: str, folder: str, read_tagger: Callable[[Path], Tagger] = Tagger.load) -> None:
         self.name = name
         self.folder = Path(folder)
-        self._read_tagger = read_tagger
+        self.read_tagger = read_tagger
         self.current: LoadedModel | None = None
         self.error: str | None = None  # of the last load, if it failed
         self._seen: Hashable = None  # the folder at the last load; None if that is to be tried again
@@ -332,7 +315,7 @@ class ServedModel:
         """Load the model in the folder; if that fails, the old one stays, and a failed cluster is tried again later."""
         seen = identity(self.folder)
         try:
-            loaded = LoadedModel.load(self.folder, self._read_tagger)
+            loaded = LoadedModel.load(self.folder, self.read_tagger)
         except Exception as error:
             self.error = str(error)
             self._seen = None if isinstance(error, ClusterError) else seen

@@ -63,17 +63,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.api_key_file is None and not self.no_auth and self.host not in LOOPBACK:
-            raise ParameterError(
-                f"a server that other machines can reach needs API keys, but --host is {self.host} without "
-                "--api-key-file; give the file, or --no-auth if everyone may use it"
-            )
+            problem = f"--host is {self.host} without --api-key-file"
+            remedy = "give the file, or --no-auth if everyone may use it"
+            raise ParameterError(f"a server that other machines can reach needs API keys, but {problem}; {remedy}")
         if self.api_key_file is not None and self.no_auth:
             raise ParameterError("--api-key-file and --no-auth exclude each other, but both are given; leave one out")
         if "*" in self.cors_origins and self.api_key_file is None:
-            raise ParameterError(
-                "any web site may call a server only if it needs a key, but --cors-origin is * without --api-key-file; "
-                "name the origins, or give the file"
-            )
+            problem = "--cors-origin is * without --api-key-file; name the origins, or give the file"
+            raise ParameterError(f"any web site may call a server only if it needs a key, but {problem}")
 
     @property
     def database_url(self) -> str:
@@ -118,10 +115,8 @@ def parse_models(given: list[str]) -> dict[str, str]:
         if not folder or Path(item).exists():
             name, folder = Path(item).resolve().name, item
         if not MODEL_NAME.fullmatch(name):
-            raise ParameterError(
-                "the name of a served model must be letters, digits, dots, dashes and underscores, at most 64, but is "
-                f"{name[:80]!r}; give it another: NAME={folder}"
-            )
+            rule = "the name of a served model must be letters, digits, dots, dashes and underscores, at most 64"
+            raise ParameterError(f"{rule}, but is {name[:80]!r}; give it another: NAME={folder}")
         if name in models:
             raise ParameterError(f"served models must have different names, but two are {name!r}; write NAME={folder}")
         models[name] = folder
@@ -162,14 +157,12 @@ class ApiKeys:
             if not words:
                 continue
             if len(words) != 2 or words[0] not in (READ, WRITE) or len(words[1]) < MIN_CHARACTERS:
-                raise DataError(
-                    f"{source}:{number}: a line must be 'read KEY' or 'write KEY' with a key of at least "
-                    f"{MIN_CHARACTERS} characters, but is not; write for example: write $(openssl rand -hex 32)"
-                )
+                rule = f"a line must be 'read KEY' or 'write KEY' with a key of at least {MIN_CHARACTERS} characters"
+                remedy = "write for example: write $(openssl rand -hex 32)"
+                raise DataError(f"{source}:{number}: {rule}, but is not; {remedy}")
             if _hash(words[1]) in found:
-                raise DataError(
-                    f"{source}:{number}: a key must stand on one line, but this one stands on two; remove one"
-                )
+                problem = "this one stands on two"
+                raise DataError(f"{source}:{number}: a key must stand on one line, but {problem}; remove one")
             found[_hash(words[1])] = words[0]
         if not found:
             raise DataError(f"a file of API keys must have at least one, but {source} has none; add a line: write KEY")

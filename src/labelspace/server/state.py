@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Request
@@ -12,9 +13,9 @@ from labelspace.server.gate import ROLE
 from labelspace.server.inference import Inference, RemoteInference
 from labelspace.server.monitoring import Monitoring
 from labelspace.server.problems import ProblemError
-from labelspace.server.processes import Readiness
 from labelspace.server.served_model import LoadedModel, Options, ServedModel, Tagged
 from labelspace.server.settings import WRITE, Settings
+from labelspace.server.supervisor import Readiness
 
 if TYPE_CHECKING:
     from labelspace.cluster.serving import ClusterBackend
@@ -30,7 +31,7 @@ class ServerState:
     def __init__(self, settings: Settings, database: Database, monitoring: Monitoring) -> None:
         self.settings, self.database, self.monitoring = settings, database, monitoring
         self.models = {name: ServedModel(name, folder) for name, folder in settings.models.items()}
-        self.inference = Inference(on_batch=monitoring.batch.observe)
+        self.inference = Inference(monitoring.batch.observe)
         self._cluster = None if settings.cluster is None else self._use_cluster(settings.cluster)
         self.readiness = Readiness(settings.workers)
         self.jobs: set[asyncio.Task[None]] = set()  # that this worker started
@@ -40,10 +41,12 @@ class ServerState:
         """Let models on other machines answer."""
         from labelspace.cluster.serving import ClusterBackend, ServingCluster
 
+        # An answer of the cluster may take as long as the request.
+        fields = {**fields, "answer_seconds": self.settings.limits.timeout_seconds}
         backend = ClusterBackend(ServingCluster(**fields))
-        folders = self.settings.models.items()
-        self.models = {name: ServedModel(name, folder, backend.reader(name)) for name, folder in folders}
-        self.inference = RemoteInference(backend.served.n_concurrent, on_batch=self.monitoring.batch.observe)
+        for name, model in self.models.items():
+            model.read_tagger = partial(backend.load, name)
+        self.inference = RemoteInference(backend.served.n_concurrent, self.monitoring.batch.observe)
         return backend
 
     @property
@@ -68,9 +71,8 @@ class ServerState:
         model = self.served(name)
         if model.current is None:
             why = f" ({model.error})" if model.error else ""
-            raise ProblemError(
-                503, f"the model {name} must be loaded, but is not yet{why}; try again", {"Retry-After": "1"}
-            )
+            detail = f"the model {name} must be loaded, but is not yet{why}; try again"
+            raise ProblemError(503, detail, {"Retry-After": "1"})
         return model.current
 
     @property
@@ -82,9 +84,8 @@ class ServerState:
         """Raise ProblemError for a text that is too long."""
         limit = self.settings.limits.max_text_characters
         if len(text) > limit:
-            raise ProblemError(
-                413, f"a text must have at most {limit} characters, but has {len(text)}; send a part of it"
-            )
+            detail = f"a text must have at most {limit} characters, but has {len(text)}; send a part of it"
+            raise ProblemError(413, detail)
 
     def check_documents(self, n: int) -> None:
         """Raise ProblemError for a batch that is too large."""
@@ -99,6 +100,7 @@ class ServerState:
 
     async def tag(self, name: str, texts: list[str], k: int, options: Options) -> tuple[LoadedModel, list[Tagged]]:
         """Return the k best labels of texts; several requests are answered together."""
+        self.check_documents(len(texts))
         self.check_k(k)
         for text in texts:
             self.check_text(text)

@@ -10,8 +10,8 @@ import sys
 import uvicorn
 
 from labelspace.server.app import create_app
-from labelspace.server.processes import REPLACEMENT, worker_socket
 from labelspace.server.settings import VARIABLE, Settings
+from labelspace.server.supervisor import REPLACEMENT, worker_socket
 
 BACKLOG = 2048  # connections that wait to be accepted; the system refuses further ones
 STOP_SECONDS = 10  # for requests under way when the server is stopped

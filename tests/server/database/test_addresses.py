@@ -10,7 +10,7 @@ import traceback
 import pytest
 
 from labelspace.errors import DatabaseError, LabelspaceError, MissingExtraError, ParameterError
-from labelspace.server.database import Feedback, InboxDocument, open_database, schema
+from labelspace.server.database import Feedback, InboxDocument, dialects, open_database
 from labelspace.server.database.dialects import SQLite
 
 PASSWORD = "secret"
@@ -147,9 +147,8 @@ def test_an_idle_lock_ends(cluster):
 def test_another_layout_of_the_tables_is_refused(url, version, remedy):
     database = open_database(url)
     database._connections.write(lambda session: session.change("UPDATE labelspace_schema SET version = ?", version))
-    rule = (
-        f"must have tables of version {schema.VERSION}, but has version {version}; {remedy}, or name another database"
-    )
+    known = dialects.SCHEMA_VERSION
+    rule = f"must have tables of version {known}, but has version {version}; {remedy}, or name another database"
     with pytest.raises(DatabaseError, match=rule):
         database.ping()
     database.close()

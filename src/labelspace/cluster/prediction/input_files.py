@@ -20,6 +20,8 @@ from labelspace.data.files import decompressed
 from labelspace.errors import DataError, LabelspaceError, MissingExtraError, require
 
 LOCAL = "file"
+GLOB = "*?["
+MODIFIED = ("mtime", "ETag", "etag", "LastModified", "last_modified", "updated")  # keys of the time of a file
 _BUFFER = 2**20
 
 
@@ -117,9 +119,6 @@ def check_unchanged(file: InputFile) -> None:
         raise DataError(f"{rule}, but {changed}; start anew with --force")
 
 
-GLOB = "*?["
-
-
 def list_inputs(url: str) -> list[InputFile]:
     """Return the files of a path, by name: one file, those of a folder and its subfolders, or those of a pattern.
 
@@ -141,14 +140,11 @@ def _stored_files(fs: Any, url: str, root: str) -> list[InputFile]:  # noqa: ANN
             found = {path: about for path, about in fs.glob(root, detail=True).items() if about["type"] == "file"}
         else:
             found = {root: fs.info(root)}
-    return [
-        InputFile(str(fs.unstrip_protocol(path)), about["size"] or 0, _modified(about)) for path, about in found.items()
-    ]
-
-
-def _modified(about: dict[str, Any]) -> str:
-    keys = ("mtime", "ETag", "etag", "LastModified", "last_modified", "updated")
-    return next((str(about[key]) for key in keys if about.get(key)), "")
+    files = []
+    for path, about in found.items():
+        modified = next((str(about[key]) for key in MODIFIED if about.get(key)), "")
+        files.append(InputFile(str(fs.unstrip_protocol(path)), about["size"] or 0, modified))
+    return files
 
 
 def _local_paths(root: str) -> Iterable[str]:

@@ -256,7 +256,7 @@ def check_apart(url: str, files: Sequence[InputFile], output: OutputFolder) -> N
     fs, root = file_system(url)
     if is_local(fs) != output.is_local:
         return
-    real = os.path.realpath if output.is_local else _without_slash
+    real: Callable[[str], str] = os.path.realpath if output.is_local else lambda path: path.rstrip("/")
     target = real(output.path)
     paths = [file_system(file.path)[1] for file in files]
     folders = {root, *map(os.path.dirname, paths)} if fs.isdir(root) else set()  # links may lead to other folders
@@ -265,10 +265,6 @@ def check_apart(url: str, files: Sequence[InputFile], output: OutputFolder) -> N
     locations = (location for path in paths for location in (real(path), f"{real(os.path.dirname(path))}/"))
     if inside or any(location.startswith(f"{target}/") for location in locations):
         raise DataError(f"--out must not be in the folder of --input, but {output.url} is; give another folder")
-
-
-def _without_slash(path: str) -> str:
-    return path.rstrip("/")
 
 
 def check_machines(executor: RayExecutor, job: PredictJob, files: Sequence[InputFile]) -> None:

@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from labelspace import store
 from labelspace.cluster.connection import CLIENT, Cluster, check_shared, connect
+from labelspace.cluster.executor import Packed, pack, unpack
 from labelspace.cluster.serving.remote_calls import ANSWER_SECONDS, RemoteShards, Replicas, ReplicatedTagger
 from labelspace.cluster.serving.shard_folder import (
     SavedPart,
@@ -32,7 +33,6 @@ from labelspace.cluster.serving.shard_folder import (
     splitting_of,
     write_shards,
 )
-from labelspace.cluster.shared_data import Packed, pack, unpack
 from labelspace.errors import ClusterError, LabelspaceError, ModelError
 from labelspace.kernels.threads import THREADS_VARIABLE
 from labelspace.tagger import Tagger
@@ -88,9 +88,8 @@ class PartActor:
         try:
             return self._load(part)
         except (LabelspaceError, OSError) as error:
-            raise ClusterError(
-                f"all machines must see the same model, but {socket.gethostname()} cannot load it: {error}"
-            ) from error
+            rule = "all machines must see the same model"
+            raise ClusterError(f"{rule}, but {socket.gethostname()} cannot load it: {error}") from error
 
 
 def remote_class() -> Any:  # noqa: ANN401 - of Ray
@@ -103,11 +102,6 @@ def remote_class() -> Any:  # noqa: ANN401 - of Ray
             return super().prepare(part)
 
     return ray.remote(concurrency_groups={LOADING: 1})(Process)
-
-
-def load_shard(part: SavedPart) -> Any:  # noqa: ANN401 - of the class of the shard
-    """Load a shard."""
-    return load_part(part)
 
 
 def load_replica(part: SavedPart) -> Tagger:
@@ -153,7 +147,10 @@ class ServingCluster:
 def serving(cluster: Cluster, models: Mapping[str, str], n_actors: int, sharded: bool) -> Iterator[ServingCluster]:
     """Split the models if ``sharded``, and start the actors of each; they end with the block."""
     ray: Any = import_module("ray")
-    _check_cpus(cluster, len(models) * n_actors)
+    wanted = len(models) * n_actors
+    if wanted > cluster.n_cpus:
+        rule = f"a shard or replica needs a CPU, so these need {wanted}"
+        raise ClusterError(f"{rule}, but the cluster has {cluster.described}; ask for fewer, or add machines")
     address = cluster.address
     if not address.startswith(CLIENT):
         address = ray.get_runtime_context().gcs_address
@@ -169,14 +166,6 @@ def serving(cluster: Cluster, models: Mapping[str, str], n_actors: int, sharded:
         with suppress(ray.exceptions.RayError):  # the cluster may be gone
             for actor in actors:
                 ray.kill(actor)
-
-
-def _check_cpus(cluster: Cluster, wanted: int) -> None:
-    if wanted > cluster.n_cpus:
-        raise ClusterError(
-            f"a shard or replica needs a CPU, so these need {wanted}, but the cluster has {cluster.described}; "
-            "ask for fewer, or add machines"
-        )
 
 
 def _parts(folder: str, n: int, sharded: bool) -> tuple[list[SavedPart], int | None]:
@@ -200,7 +189,7 @@ def _start(served: ServingCluster, model: str, parts: Sequence[SavedPart], memor
     """Start the actors of a model, and wait until they have loaded their parts."""
     ray: Any = import_module("ray")
     resources = {"num_cpus": 1, "memory": memory, "max_restarts": -1, "scheduling_strategy": "SPREAD"}
-    load = load_shard if served.sharded else load_replica
+    load: Callable[[SavedPart], Any] = load_part if served.sharded else load_replica
     remote = remote_class().options
     names = [_name(model, number) for number in range(len(parts))]
     actors = [remote(name=name, namespace=served.namespace, **resources).remote(load) for name in names]
@@ -210,10 +199,9 @@ def _start(served: ServingCluster, model: str, parts: Sequence[SavedPart], memor
     except ray.exceptions.RayTaskError as error:
         raise error.cause if isinstance(error.cause, ClusterError) else error from None
     except ray.exceptions.RayError as error:
-        raise ClusterError(
-            f"the cluster must run {len(parts)} processes of {model}, but does not within {START_SECONDS:g} s "
-            f"({type(error).__name__}); see `ray status`, and ask for fewer or add machines"
-        ) from error
+        rule = f"the cluster must run {len(parts)} processes of {model}"
+        problem = f"does not within {START_SECONDS:g} s ({type(error).__name__})"
+        raise ClusterError(f"{rule}, but {problem}; see `ray status`, and ask for fewer or add machines") from error
     return actors
 
 
@@ -228,10 +216,6 @@ class ClusterBackend:
         self.served = served
         self._stack = ExitStack()
         self._lock = threading.Lock()
-
-    def reader(self, name: str) -> Callable[[Path], Tagger]:
-        """Return a function that loads the model with a name, in place of ``Tagger.load``."""
-        return lambda folder: self.load(name, folder)
 
     def load(self, name: str, folder: Path) -> Tagger:
         """Load a model whose shards or replicas answer; they load its version too."""
@@ -272,7 +256,5 @@ class ClusterBackend:
             names = [_name(model, number) for number in range(self.served.n_actors)]
             return [ray.get_actor(name, namespace=self.served.namespace) for name in names]
         except ValueError as error:
-            raise ClusterError(
-                f"the processes of {model} must be on the cluster, but are not: the cluster or the supervisor was "
-                "restarted; start the server again"
-            ) from error
+            problem = "are not: the cluster or the supervisor was restarted; start the server again"
+            raise ClusterError(f"the processes of {model} must be on the cluster, but {problem}") from error

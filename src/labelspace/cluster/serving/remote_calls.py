@@ -14,8 +14,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, Self, Unpack
 
+from labelspace.cluster.executor import pack, unpack
 from labelspace.cluster.serving.shard_folder import SavedPart
-from labelspace.cluster.shared_data import pack, unpack
 from labelspace.data.objects.inputs import Documents
 from labelspace.errors import ClusterError, LabelspaceError
 from labelspace.explain import Explanation
@@ -55,19 +55,16 @@ class Wait:
 
     def late(self) -> LateError:
         """Return the error for an answer that takes too long."""
-        return LateError(
-            f"{self._what} must answer within {self._seconds:g} s, but takes longer; try again, or send less"
-        )
+        rule = f"{self._what} must answer within {self._seconds:g} s"
+        return LateError(f"{rule}, but takes longer; try again, or send less")
 
     def for_lost(self) -> None:
         """Pause before a lost process is called again; raise ClusterError if it has had long enough."""
         now = time.monotonic()
         self._back = min(self._back, now + self._lost_seconds)
         if now >= min(self._back, self._deadline):
-            raise ClusterError(
-                f"{self._what} must answer within {self._lost_seconds:g} s, but does not: a process or machine of the "
-                "cluster was lost, and is started again; try again"
-            )
+            problem = "does not: a process or machine of the cluster was lost, and is started again"
+            raise ClusterError(f"{self._what} must answer within {self._lost_seconds:g} s, but {problem}; try again")
         time.sleep(PAUSE)
 
 

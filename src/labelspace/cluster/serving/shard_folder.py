@@ -12,23 +12,13 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelspace import store
-from labelspace.cluster.serving.sharded_labels import (
-    IndexShard,
-    LinearShard,
-    split_classifiers,
-    split_vectors,
-    with_sharded_classifiers,
-    with_sharded_vectors,
-    without_classifiers,
-    without_vectors,
-)
-from labelspace.cluster.serving.sharded_tree import ShardedLabelTree, TreeShard, split_tree, top_of_tree
-from labelspace.cluster.serving.shards import Shards
+from labelspace.cluster.serving.sharded_labels import CLASSIFIERS, VECTORS, IndexShard, LinearShard
+from labelspace.cluster.serving.sharded_tree import TREES, TreeShard
+from labelspace.cluster.serving.shards import Splitting
 from labelspace.errors import ModelError, ParameterError
 from labelspace.estimator import Stateful
 from labelspace.models.base import Model
@@ -37,33 +27,15 @@ from labelspace.models.registry import method
 Shard = TreeShard | IndexShard | LinearShard
 
 
-class Splitting(NamedTuple):
-    """The functions that split a method."""
-
-    split: Callable[[Any, int], Iterator[Shard]]
-    front_end: Callable[[Any, int], Model]  # the model without the parts of n shards
-    connected: Callable[[Any, Shards], Model]  # the front end with its shards, which answers as the whole model
-
-
-VECTORS = Splitting(split_vectors, without_vectors, with_sharded_vectors)
-CLASSIFIERS = Splitting(split_classifiers, without_classifiers, with_sharded_classifiers)
-METHODS = {
-    "label_tree": Splitting(split_tree, top_of_tree, ShardedLabelTree.of),
-    "glas": VECTORS,
-    "leml": VECTORS,
-    "one_vs_rest": CLASSIFIERS,
-    "pdsparse": CLASSIFIERS,
-}
+METHODS = {"label_tree": TREES, "glas": VECTORS, "leml": VECTORS, "one_vs_rest": CLASSIFIERS, "pdsparse": CLASSIFIERS}
 SHARDS = {kind.name: kind for kind in (TreeShard, IndexShard, LinearShard)}
 
 
 def splitting_of(model: Model) -> Splitting:
     """Return how a model is split into shards; raise ParameterError if it cannot be split."""
     if model.name not in METHODS:
-        raise ParameterError(
-            f"a model that is split into shards must be of {', '.join(METHODS)}, but is of {model.name}; train one of "
-            "these, or use --replicas"
-        )
+        rule = f"a model that is split into shards must be of {', '.join(METHODS)}"
+        raise ParameterError(f"{rule}, but is of {model.name}; train one of these, or use --replicas")
     return METHODS[model.name]
 
 
@@ -124,9 +96,8 @@ def shards_of(saved: SavedPart, n: int) -> ShardFolder | None:
             raise ValueError("it was damaged or edited, or has a different version")
         parts = [SavedPart(str(folder / name), int(listed["parts"][name])) for name in _names(n)]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelError(
-            f"{folder / MANIFEST} must list shards, but cannot be read so ({error}); remove the folder, it is made anew"
-        ) from error
+        remedy = "remove the folder, it is made anew"
+        raise ModelError(f"{folder / MANIFEST} must list shards, but cannot be read so ({error}); {remedy}") from error
     return ShardFolder(parts[0], tuple(parts[1:]))
 
 
@@ -179,9 +150,6 @@ def _remove_older(folder: Path) -> None:
     """Remove shards of other versions except the last one: a server may still answer from it."""
     version = folder.name.split("-")[0]
     ours = (path for path in folder.parent.iterdir() if re.fullmatch(r"[0-9a-f]{8}-\d+", path.name))
-    for path in _by_age(path for path in ours if not path.name.startswith(version))[1:]:
+    others = (path for path in ours if not path.name.startswith(version))
+    for path in sorted(others, key=lambda path: path.stat().st_mtime_ns)[:-1]:
         shutil.rmtree(path, ignore_errors=True)
-
-
-def _by_age(paths: Iterable[Path]) -> list[Path]:
-    return sorted(paths, key=lambda path: path.stat().st_mtime_ns, reverse=True)

@@ -17,6 +17,7 @@ from labelspace.cluster.serving.shards import (
     MAX_ID,
     Extent,
     Shards,
+    Splitting,
     balanced_cuts,
     check_extents,
     check_shards,
@@ -147,10 +148,8 @@ def split_vectors(model: Vectors, n: int) -> Iterator[IndexShard]:
     """Split the label vectors into n parts with about as many labels each."""
     index = model.index_
     if not isinstance(index, Exact | Quantized):
-        raise ParameterError(
-            f"an index that is split must be exact or quantized, but is {index.kind}; train with --set index=auto, or "
-            "use --replicas"
-        )
+        remedy = "train with --set index=auto, or use --replicas"
+        raise ParameterError(f"an index that is split must be exact or quantized, but is {index.kind}; {remedy}")
     if isinstance(model, Leml) and model.sparse:
         raise ParameterError("leml is split without its sparse part, but has one; train with --set sparse=false")
     check_shards(n, len(index))
@@ -224,9 +223,8 @@ def without_classifiers(model: Linear, n: int) -> Linear:
     """Return the model without weights: the front end, for any number of shards."""
     front_end = copy(model)
     own = model.classifiers_
-    front_end.classifiers_ = replace(
-        own, values=own.values[:0], labels=own.labels[:0], starts=np.zeros_like(own.starts), bias=own.bias
-    )
+    starts = np.zeros_like(own.starts)
+    front_end.classifiers_ = replace(own, values=own.values[:0], labels=own.labels[:0], starts=starts)
     return front_end
 
 
@@ -264,3 +262,7 @@ class ShardedClassifiers(LinearWeights):
             for label, own in zip(here.tolist(), weights, strict=True):
                 out[labels == label] = own
         return out
+
+
+VECTORS = Splitting(split_vectors, without_vectors, with_sharded_vectors)
+CLASSIFIERS = Splitting(split_classifiers, without_classifiers, with_sharded_classifiers)

@@ -25,6 +25,7 @@ from labelspace.cluster.serving.shards import (
     MAX_ID,
     Extent,
     Shards,
+    Splitting,
     balanced_cuts,
     best,
     check_extents,
@@ -219,14 +220,10 @@ class ShardedLabelTree(LabelTree):
         return model
 
     def _predict(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
-        if allowed is None:
-            return self._sharded_trees.search(self._documents(views), self.scales_, k)
-        trees: AllowedShardedTrees = self.mask_cache.get(allowed, lambda: self._sharded_trees.among(allowed))
+        trees = ShardedTrees(self._trees, self.depth, self.shards)
+        if allowed is not None:
+            trees = self.mask_cache.get(allowed, lambda: trees.among(allowed))
         return trees.search(self._documents(views), self.scales_, k)
-
-    @property
-    def _sharded_trees(self) -> ShardedTrees:
-        return ShardedTrees(self._trees, self.depth, self.shards)
 
     def explain(self, views: Views, labels: Ints) -> list[Evidence]:
         """Explain the scores of labels by the weights of the nodes on their paths, which shards have."""
@@ -260,9 +257,21 @@ class ShardedTrees:
     depth: int  # the last level in the front end
     shards: Shards
     mask: Any = None  # of the allowed nodes, from ``Shards.share``
+    n_allowed: int | None = None  # labels
 
     def search(self, X: Csr, scales: Floats, k: int) -> TopK:
-        """Return the k best labels of each document."""
+        """Return the k best labels of each document; the beam is widened if it finds too few of the allowed labels."""
+        if self.n_allowed is None:
+            return self._search(X, scales, k)
+        trees = self.trees
+
+        def find(rows: Longs, beam_size: int) -> TopK:
+            wider = replace(self, trees=trees._replace(beam_size=beam_size))
+            return wider._search(X if len(rows) == X.shape[0] else X[rows], scales, k)
+
+        return widen_beam(find, X.shape[0], k, min(k, self.n_allowed), trees.beam_size, len(trees.label))
+
+    def _search(self, X: Csr, scales: Floats, k: int) -> TopK:
         trees = self.trees
         out = TopK.empty(X.shape[0], k)
         scaled = sp.csr_matrix((scaled_values(X, scales), X.indices, X.indptr), shape=X.shape)
@@ -294,7 +303,7 @@ class ShardedTrees:
         ids, scores = Scored.joined(held)
         return Scored(np.ascontiguousarray(ids.transpose(1, 0, 2)), np.ascontiguousarray(scores.transpose(1, 0, 2)))
 
-    def among(self, allowed: Bools) -> AllowedShardedTrees:
+    def among(self, allowed: Bools) -> ShardedTrees:
         """Return trees of only the allowed labels; the choice of an exact search or a beam is that of one model."""
         trees = self.trees
         label, beam_size = trees.label, trees.beam_size
@@ -305,22 +314,7 @@ class ShardedTrees:
             n_inner = int((kept & (label < 0)).sum())
             beam_size = max(n_inner, -(-len(leaves) // LEAVES_PER_BEAM), 1)
         pruned = trees._replace(bias=np.where(kept, trees.bias, PRUNED_BIAS), beam_size=beam_size)
-        return AllowedShardedTrees(replace(self, trees=pruned, mask=self.shards.share(kept)), n_labels)
+        return replace(self, trees=pruned, mask=self.shards.share(kept), n_allowed=n_labels)
 
 
-@dataclass(frozen=True)
-class AllowedShardedTrees:
-    """Trees of only the allowed labels."""
-
-    sharded: ShardedTrees
-    n_labels: int  # allowed ones
-
-    def search(self, X: Csr, scales: Floats, k: int) -> TopK:
-        """Return the k best labels of each document; the beam is widened if it finds too few."""
-        trees = self.sharded.trees
-
-        def find(rows: Longs, beam_size: int) -> TopK:
-            wider = replace(self.sharded, trees=trees._replace(beam_size=beam_size))
-            return wider.search(X if len(rows) == X.shape[0] else X[rows], scales, k)
-
-        return widen_beam(find, X.shape[0], k, min(k, self.n_labels), trees.beam_size, len(trees.label))
+TREES = Splitting(split_tree, top_of_tree, ShardedLabelTree.of)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from labelspace.features.sparse_matrix import BLOCK
 from labelspace.kernels import large_arrays
 from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
+REMEDY = "remove the folder MODEL.shards, it is made anew"
 MAX_ID = 2**31  # above the numbers of labels and nodes, which are 32-bit
 
 
@@ -24,6 +25,14 @@ class Shards(Protocol):
 
     def share(self, mask: Bools) -> Any:  # noqa: ANN401 - whatever ``call`` takes for it
         """Give a mask of labels to all shards, for several calls."""
+
+
+class Splitting(NamedTuple):
+    """The functions that split a method."""
+
+    split: Callable[[Any, int], Iterator[Any]]  # into n shards
+    front_end: Callable[[Any, int], Any]  # the model without the parts of n shards
+    connected: Callable[[Any, Shards], Any]  # the front end with its shards, which answers as the whole model
 
 
 class Extent(NamedTuple):
@@ -38,20 +47,15 @@ def check_extents(shards: Shards, n_features: int, n_labels: int, n_nodes: int =
     """Raise ModelError for shards that do not match the front end: each was only checked by itself when loaded."""
     for found in shards.call("extent"):
         if found.n_features != n_features or found.last_label >= n_labels or found.last_node >= n_nodes:
-            raise ModelError(
-                f"every shard must have {n_features} features, labels below {n_labels} and nodes below {n_nodes}, but "
-                f"one has {found.n_features}, and label {found.last_label} and node {found.last_node}; remove the "
-                "folder MODEL.shards, it is made anew"
-            )
+            rule = f"every shard must have {n_features} features, labels below {n_labels} and nodes below {n_nodes}"
+            problem = f"one has {found.n_features}, and label {found.last_label} and node {found.last_node}"
+            raise ModelError(f"{rule}, but {problem}; {REMEDY}")
 
 
 def must_fit(fits: bool | np.bool_, n_features: int) -> None:
     """Raise ClusterError for documents with other features than a shard: kernels would read beyond its end."""
     if not fits:
-        raise ClusterError(
-            f"documents must have the {n_features} features of the shard, but have others; remove the folder "
-            "MODEL.shards, it is made anew"
-        )
+        raise ClusterError(f"documents must have the {n_features} features of the shard, but have others; {REMEDY}")
 
 
 def id_counts(ids: npt.NDArray[Any], n: int) -> Longs:
@@ -87,9 +91,8 @@ def best(ids: Ints, scores: Floats, size: int) -> tuple[Ints, Floats]:
 def check_shards(n: int, n_labels: int) -> None:
     """Raise ParameterError for more shards than labels that can be suggested."""
     if n > n_labels:
-        raise ParameterError(
-            f"a shard must have a label, but {n} shards are for {n_labels} labels that have documents; ask for fewer"
-        )
+        problem = f"{n} shards are for {n_labels} labels that have documents"
+        raise ParameterError(f"a shard must have a label, but {problem}; ask for fewer")
 
 
 def balanced_cuts(costs: Sequence[int] | Any, n: int) -> list[int]:  # noqa: ANN401 - an array of numbers

@@ -7,9 +7,10 @@ twice as once: ids are made before it is called.
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Lock, Semaphore
+from contextlib import contextmanager, suppress
+from threading import Event, Semaphore
 from typing import TypeVar
 
 from labelspace.errors import DatabaseError
@@ -27,13 +28,12 @@ class Connections:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._is_closed = False
+        self._closed = Event()
         self._begin()
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._idle: list[Connection] = []
-        self._lock = Lock()
+        self._idle = deque[Connection]()  # the last one first; threads may use it without a lock
         self._free = Semaphore(SIZE)
 
     def open(self) -> None:
@@ -45,29 +45,13 @@ class Connections:
 
     def close(self) -> None:
         """Close all connections; a connection in use is closed when it is given back."""
-        self._is_closed = True
-        with self._lock:
-            idle = self._idle
-            self._idle = []
-        for connection in idle:
-            connection.close()
+        self._closed.set()
+        with suppress(IndexError):  # once there is none
+            while True:
+                self._idle.pop().close()
 
     def read(self, work: Callable[[Session], Result], patience: float = PATIENCE) -> Result:
-        """Return what ``work`` returns, which only queries."""
-        return self._repeat(work, patience)
-
-    def write(self, work: Callable[[Session], Result]) -> Result:
-        """Return what ``work`` returns; its statements are committed together, or not at all if it raises."""
-
-        def transaction(session: Session) -> Result:
-            session.change(self._dialect.begin)
-            result = work(session)
-            session.change("COMMIT")
-            return result
-
-        return self._repeat(transaction, PATIENCE)
-
-    def _repeat(self, work: Callable[[Session], Result], patience: float) -> Result:
+        """Return what ``work`` returns, which only queries; a lost database has ``patience`` seconds to come back."""
         deadline = time.monotonic() + patience
         fresh = False
         while True:
@@ -80,13 +64,24 @@ class Connections:
             fresh = True
             time.sleep(PAUSE)
 
+    def write(self, work: Callable[[Session], Result]) -> Result:
+        """Return what ``work`` returns; its statements are committed together, or not at all if it raises."""
+
+        def transaction(session: Session) -> Result:
+            session.change(self._dialect.begin)
+            result = work(session)
+            session.change("COMMIT")
+            return result
+
+        return self.read(transaction)
+
     @contextmanager
     def _connection(self, fresh: bool) -> Iterator[Connection]:
         """Yield an idle or a fresh connection. After an error it is closed, which undoes what was not committed."""
         if self._process != os.getpid():
             self._inherited = self._idle  # the parent of a forked process still uses them: do not even close them
             self._begin()
-        if self._is_closed:
+        if self._closed.is_set():
             raise DatabaseError(f"{self._dialect.shown} must be open, but was closed; open it again")
         free = self._free
         if not free.acquire(timeout=WAIT_SECONDS):
@@ -100,21 +95,16 @@ class Connections:
             except BaseException:
                 connection.close()
                 raise
-            self._give_back(connection)
+            self._idle.append(connection)
+            if self._closed.is_set():  # meanwhile
+                self.close()
         finally:
             free.release()
 
     def _take(self, fresh: bool) -> Connection:
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        if connection is not None and fresh:  # idle connections were probably lost with the other one
-            connection.close()
-            connection = None
-        return connection or self._dialect.connect()
-
-    def _give_back(self, connection: Connection) -> None:
-        with self._lock:
-            if not self._is_closed:
-                self._idle.append(connection)
-                return
-        connection.close()
+        with suppress(IndexError):
+            connection = self._idle.pop()
+            if not fresh:
+                return connection
+            connection.close()  # idle connections were probably lost with the other one
+        return self._dialect.connect()

@@ -10,24 +10,19 @@ from typing import Any
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.report.terminal import json_text
+from labelspace.server.database import records
 from labelspace.server.database.connections import Connections
-from labelspace.server.database.dialects import Dialect, PostgreSQL, Session, SQLite, iso
-from labelspace.server.database.records import (
-    ACTIVE,
-    NOT_STORABLE,
-    ORDERS,
-    STATES,
-    STATUSES,
-    Feedback,
-    InboxDocument,
-    Job,
-    check_choice,
-    check_count,
-    check_names,
-    check_values,
-    new_id,
+from labelspace.server.database.dialects import (
+    Dialect,
+    PostgreSQL,
+    Session,
+    SQLite,
+    check_schema,
+    create_schema,
+    has_schema,
+    iso,
 )
-from labelspace.server.database.schema import check_schema, create_schema, has_schema
+from labelspace.server.database.records import ACTIVE, ORDERS, STATUSES, Feedback, InboxDocument, Job, new_id
 
 ALL = 2**62  # rows; a limit that every database understands
 UNKNOWN = -inf
@@ -127,7 +122,7 @@ class Database:
 
         An entry whose id is already stored is skipped; with another text or other labels it is an error.
         """
-        check_names(model=model)
+        records.check_names(model=model)
         for entry in entries:
             entry.check()
 
@@ -142,7 +137,7 @@ class Database:
 
     def withdraw_feedback(self, model: str, id: str) -> bool:
         """Delete an entry; return False if there is none. Its document is pending unless another entry names it."""
-        check_names(model=model, id=id)
+        records.check_names(model=model, id=id)
         deleted = []  # also by an attempt whose commit was not answered
 
         def withdraw(session: Session) -> None:
@@ -160,20 +155,20 @@ class Database:
 
     def feedback(self, model: str, limit: int | None = None, offset: int = 0) -> list[Feedback]:
         """Return entries, the oldest first."""
-        check_names(model=model)
+        records.check_names(model=model)
         limit = ALL if limit is None else limit
-        check_count("limit", limit)
-        check_count("offset", offset)
+        records.check_count("limit", limit)
+        records.check_count("offset", offset)
         return [_to_feedback(row) for row in self._rows(FEEDBACK, model, limit, offset)]
 
     def count_feedback(self, model: str) -> int:
         """Return the number of entries."""
-        check_names(model=model)
+        records.check_names(model=model)
         return self._connections.read(lambda session: session.count(FEEDBACK_COUNT, model))
 
     def add_documents(self, model: str, documents: Sequence[InboxDocument]) -> tuple[int, int]:
         """Store documents for review; return how many were stored, and how many have a text that was known."""
-        check_names(model=model)
+        records.check_names(model=model)
         for document in documents:
             document.check()
         stored: set[str] = set()  # ids; also of an earlier attempt, whose commit may not have been answered
@@ -187,15 +182,15 @@ class Database:
 
     def pending(self, model: str, order: str, n: int) -> list[InboxDocument]:
         """Return at most n documents to review: the highest value first, of equal ones the first that was stored."""
-        check_names(model=model)
-        check_choice("order", order, ORDERS)
-        check_count("n", n)
+        records.check_names(model=model)
+        records.check_choice("order", order, ORDERS)
+        records.check_count("n", n)
         return [_to_document(row) for row in self._rows(PENDING[order], model, n)]
 
     def outdated(self, model: str, version: str, n: int) -> list[InboxDocument]:
         """Return at most n documents to review whose values another version gave, first those without values."""
-        check_names(model=model, version=version)
-        check_count("n", n)
+        records.check_names(model=model, version=version)
+        records.check_count("n", n)
 
         def find(session: Session) -> list[dict[str, Any]]:
             found: list[dict[str, Any]] = []
@@ -207,29 +202,29 @@ class Database:
 
     def update_values(self, model: str, version: str, values_by_id: Mapping[str, Mapping[str, float]]) -> None:
         """Store the values by order that a version gives to documents; a missing ``random`` is kept as it is."""
-        check_names(model=model, version=version)
+        records.check_names(model=model, version=version)
         rows = []
         for id, values in sorted(values_by_id.items()):  # in one order, so that two writers do not wait for each other
-            check_names(id=id)
-            check_values(values)
+            records.check_names(id=id)
+            records.check_values(values)
             rows.append((version, *_columns(values), values.get("random"), model, id))
         self._connections.write(lambda session: session.change_each(UPDATE_VALUES, rows))
 
     def set_status(self, model: str, id: str, status: str) -> bool:
         """Set the status of a document; return False if there is none with this id."""
-        check_names(model=model, id=id)
-        check_choice("status", status, STATUSES)
+        records.check_names(model=model, id=id)
+        records.check_choice("status", status, STATUSES)
         return self._connections.write(lambda session: session.change(SET_STATUS, status, model, id)) > 0
 
     def inbox_counts(self, model: str) -> dict[str, int]:
         """Return how many documents are pending, done and skipped."""
-        check_names(model=model)
+        records.check_names(model=model)
         found = {row["status"]: row["n"] for row in self._rows(INBOX_COUNTS, model)}
         return dict.fromkeys(STATUSES, 0) | found
 
     def start_job(self, model: str, kind: str) -> Job | None:
         """Return a new job, queued, or None if a job of this model and kind is active."""
-        check_names(model=model, kind=kind)
+        records.check_names(model=model, kind=kind)
         id = new_id()
 
         def start(session: Session) -> Job | None:
@@ -245,11 +240,11 @@ class Database:
 
         A change of a job that ended is an error: its process must stop, since a new job may have begun.
         """
-        check_names(id=id)
+        records.check_names(id=id)
         for name in changes:
-            check_choice("what is changed of a job", name, CHANGES)
+            records.check_choice("what is changed of a job", name, CHANGES)
         state = changes.get("state")
-        check_choice("state", changes.get("state", "queued"), STATES)
+        records.check_choice("state", changes.get("state", "queued"), records.STATES)
         progress = changes.get("progress", 0.0)
         if not 0 <= progress <= 1:
             raise ParameterError(f"progress must be from 0 to 1, but is {progress}; give a share of the work")
@@ -270,23 +265,23 @@ class Database:
 
     def job(self, id: str) -> Job | None:
         """Return the job with an id, or None."""
-        check_names(id=id)
+        records.check_names(id=id)
         return self._connections.read(lambda session: _job(session, id))
 
     def jobs(self, limit: int = 50) -> list[Job]:
         """Return jobs, the newest first."""
-        check_count("limit", limit)
+        records.check_count("limit", limit)
         return self._connections.read(lambda session: _jobs(session, f"{JOBS} ORDER BY number DESC LIMIT ?", limit))
 
     def put_figures(self, model: str, version: str, figures: Mapping[str, Any]) -> None:
         """Store the figures of a version of a model, in place of earlier ones."""
-        check_names(model=model, version=version)
+        records.check_names(model=model, version=version)
         text = json_text(figures)
         self._connections.write(lambda session: session.change(PUT_FIGURES, model, version, text))
 
     def figures(self, model: str, version: str) -> dict[str, Any] | None:
         """Return the figures of a version of a model, or None."""
-        check_names(model=model, version=version)
+        records.check_names(model=model, version=version)
         row = self._connections.read(lambda session: session.first(FIGURES, model, version))
         return json.loads(row[0]) if row else None
 
@@ -325,20 +320,17 @@ def _add_entry(session: Session, model: str, entry: Feedback, created: float) ->
         if stored is None:  # it was withdrawn meanwhile
             continue
         if tuple(stored) != content:
-            raise DataError(
-                f"ids of feedback must be unique, but {entry.id!r} is stored with another text or other labels; "
-                "give another id, or withdraw what is stored"
-            )
+            problem = f"{entry.id!r} is stored with another text or other labels"
+            remedy = "give another id, or withdraw what is stored"
+            raise DataError(f"ids of feedback must be unique, but {problem}; {remedy}")
         return False
     return True
 
 
 def _mark_done(session: Session, model: str, document: str) -> None:
     if not session.change(SET_STATUS, "done", model, document):
-        raise DataError(
-            f"document must be the id of a document in the inbox of {model!r}, but {document!r} is none; "
-            "give the id that the inbox gave, or leave it out"
-        )
+        rule = f"document must be the id of a document in the inbox of {model!r}"
+        raise DataError(f"{rule}, but {document!r} is none; give the id that the inbox gave, or leave it out")
 
 
 def _add_document(session: Session, model: str, document: InboxDocument, stored: set[str]) -> None:
@@ -399,5 +391,5 @@ def _stored(value: Any, is_json: bool) -> Any:  # noqa: ANN401 - of several type
     if is_json:
         return None if value is None else json_text(value)
     if isinstance(value, str):
-        return NOT_STORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+        return records.NOT_STORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
     return value if value is None else float(value)

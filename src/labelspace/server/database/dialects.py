@@ -1,7 +1,7 @@
 """Differences between databases (how to connect, a few words of SQL, what errors mean), and statements for all.
 
 SQLite is a file that several processes of one machine share; PostgreSQL a server that several machines share, and needs
-psycopg.
+psycopg. The tables are declared in ``schema.sql``.
 """
 
 import os
@@ -11,6 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,7 +31,9 @@ class Dialect(ABC):
     begin: ClassVar[str]  # begins a transaction that writes
     lock_schema: ClassVar[str]  # in a transaction, so that one process at a time makes the tables
     has_schema: ClassVar[str]  # query of the number of tables named labelspace_schema
-    remedies: ClassVar[dict[str, str]]  # by the beginning of an error's code
+    placeholder: ClassVar = "?"  # for a value
+    code_name: ClassVar[str]  # the attribute of an error that has its code
+    remedies: ClassVar[dict[str, str]]  # by the beginning of an error's code, or "no code"
     other_remedy: ClassVar[str]
 
     def __init__(self, shown: str, error: type[Exception]) -> None:
@@ -41,9 +44,9 @@ class Dialect(ABC):
     def connect(self) -> Connection:
         """Open a new connection."""
 
-    @abstractmethod
     def code(self, error: Exception) -> str:
-        """Return the code of an error of the driver, or an empty text."""
+        """Return the code of an error of the driver, or an empty text, such as if there was no connection."""
+        return getattr(error, self.code_name, None) or ""
 
     def is_passing(self, error: Exception) -> bool:
         """Return whether a transaction that failed with this error may succeed on a new connection."""
@@ -51,12 +54,8 @@ class Dialect(ABC):
 
     def remedy(self, error: Exception) -> str:
         """Return what the operator can do about an error."""
-        code = self.code(error)
+        code = self.code(error) or "no code"
         return next((remedy for key, remedy in self.remedies.items() if code.startswith(key)), self.other_remedy)
-
-    def to_driver(self, sql: str) -> str:
-        """Return a statement with ``?`` for values in the form that the driver wants."""
-        return sql
 
     def check_unmoved(self) -> None:  # noqa: B027 - a database server looks after its files
         """Raise DatabaseError if the address no longer names the database that was opened."""
@@ -83,7 +82,7 @@ class Session:
 
     def change_each(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Run a statement once for each row of values."""
-        self._connection.cursor().executemany(self.dialect.to_driver(sql), rows)
+        self._connection.cursor().executemany(self._of_driver(sql), rows)
 
     def rows(self, sql: str, *values: object) -> list[dict[str, Any]]:
         """Return the rows of a query, by the names of their columns."""
@@ -105,7 +104,10 @@ class Session:
         return float(self._execute(self.dialect.now, ()).fetchone()[0])
 
     def _execute(self, sql: str, values: Sequence[object]) -> Any:  # noqa: ANN401 - a cursor of the driver
-        return self._connection.execute(self.dialect.to_driver(sql), values)
+        return self._connection.execute(self._of_driver(sql), values)
+
+    def _of_driver(self, sql: str) -> str:
+        return sql.replace("?", self.dialect.placeholder)
 
 
 def iso(seconds: float) -> str:
@@ -129,6 +131,7 @@ class SQLite(Dialect):
     begin = "BEGIN IMMEDIATE"  # waits for other writers; a plain BEGIN would fail at its first write instead
     lock_schema = "SELECT 1"  # there is one writer at a time anyway
     has_schema = "SELECT COUNT(*) FROM sqlite_master WHERE name = 'labelspace_schema'"
+    code_name = "sqlite_errorname"
     remedies: ClassVar = {
         "SQLITE_FULL": "free disk space",
         "SQLITE_READONLY": "let this process write to the file and its folder",
@@ -163,10 +166,6 @@ class SQLite(Dialect):
             problem = "was removed, moved or replaced"
             raise DatabaseError(f"{self.shown} must stay while it is open, but {problem}; restart the server")
 
-    def code(self, error: Exception) -> str:
-        """Return the name of an error's code."""
-        return _code(error)
-
     def _on_disk(self) -> tuple[int, int] | None:
         try:
             found = os.stat(self.path)
@@ -186,13 +185,9 @@ def _use_log(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            if not _code(error).startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+            if "BUSY" not in getattr(error, "sqlite_errorname", "") or time.monotonic() > deadline:
                 raise
         time.sleep(PAUSE)
-
-
-def _code(error: Exception) -> str:
-    return getattr(error, "sqlite_errorname", "")
 
 
 EXTRA = "postgres"
@@ -226,7 +221,10 @@ class PostgreSQL(Dialect):
     begin = "BEGIN"
     lock_schema = "SELECT pg_advisory_xact_lock(7811886442)"  # a number that no other program is likely to lock
     has_schema = "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('labelspace_schema')"
+    placeholder = "%s"
+    code_name = "sqlstate"
     remedies: ClassVar = {
+        "no code": "check that the server runs, and host, user, password and name in the URL",
         "28": "correct user and password of the URL",
         "3D": "create the database: createdb --encoding UTF8 --template template0 NAME",
         "42501": "grant the user CREATE on the schema, and all rights on the tables labelspace_*",
@@ -265,20 +263,6 @@ class PostgreSQL(Dialect):
             return code.startswith(PASSING)
         return isinstance(error, (self._psycopg.OperationalError, self._psycopg.InterfaceError))
 
-    def code(self, error: Exception) -> str:
-        """Return the SQLSTATE of an error, or an empty text if there was no connection."""
-        return getattr(error, "sqlstate", None) or ""
-
-    def remedy(self, error: Exception) -> str:
-        """Return what the operator can do about an error."""
-        if self.code(error):
-            return super().remedy(error)
-        return "check that the server runs, and host, user, password and name in the URL"
-
-    def to_driver(self, sql: str) -> str:
-        """Return a statement with ``%s`` for values."""
-        return sql.replace("?", "%s")
-
 
 def _parameters(url: str, psycopg: Any) -> dict[str, str]:  # noqa: ANN401 - a module that may not be installed
     """Return the parts of a URL. In a malformed one any part may be the password, so the error shows none."""
@@ -289,8 +273,40 @@ def _parameters(url: str, psycopg: Any) -> dict[str, str]:  # noqa: ANN401 - a m
     except psycopg.Error:
         parts = {}
     if not parts or not re.fullmatch("[0-9,]*", parts.get("port") or ""):
-        raise ParameterError(
-            f"a PostgreSQL URL must be {FORM}, but the one given is not; "
-            "write special characters of the password as %40 for @, %2F for /, %3A for :"
-        )
+        remedy = "write special characters of the password as %40 for @, %2F for /, %3A for :"
+        raise ParameterError(f"a PostgreSQL URL must be {FORM}, but the one given is not; {remedy}")
     return {name: value for name, value in parts.items() if value is not None}
+
+
+SCHEMA_VERSION = 1
+
+
+def create_schema(session: Session) -> None:
+    """Make the tables unless they exist, in a transaction; several processes may do so at once."""
+    session.rows(session.dialect.lock_schema)
+    if session.count(session.dialect.has_schema):
+        return
+    declared = files("labelspace.server.database").joinpath("schema.sql").read_text(encoding="utf-8")
+    lines = [line for line in declared.splitlines() if not line.startswith("--")]
+    statements = "\n".join(lines).format(text=session.dialect.text, number=session.dialect.number)
+    for statement in filter(str.strip, statements.split(";")):
+        session.change(statement)
+    session.change("INSERT INTO labelspace_schema (version) VALUES (?)", SCHEMA_VERSION)
+
+
+def has_schema(session: Session) -> bool:
+    """Return whether the tables exist: a user who may not make tables can use existing ones."""
+    return session.count(session.dialect.has_schema) > 0
+
+
+def check_schema(session: Session) -> None:
+    """Raise DatabaseError for tables of a different layout."""
+    row = session.first("SELECT MAX(version) FROM labelspace_schema")
+    version = row[0] if row else None
+    if version == SCHEMA_VERSION:
+        return
+    remedy = "restore it from a backup, or name another database"
+    if version is not None and version > SCHEMA_VERSION:
+        remedy = "update labelspace, or name another database"
+    rule = f"{session.dialect.shown} must have tables of version {SCHEMA_VERSION}"
+    raise DatabaseError(f"{rule}, but has version {version}; {remedy}")

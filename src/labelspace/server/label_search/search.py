@@ -100,10 +100,8 @@ class LabelSearch:
             raise ParameterError(f"limit must be at least 1, but is {limit}; ask for limit=1 or more")
         n = len(self._by_rank)
         if allowed is not None and (allowed.shape != (n,) or allowed.dtype != bool):
-            raise ParameterError(
-                f"allowed must be {n} booleans, one per label, but is {allowed.dtype} of shape {allowed.shape}; "
-                "make a mask of all labels"
-            )
+            rule = f"allowed must be {n} booleans, one per label"
+            raise ParameterError(f"{rule}, but is {allowed.dtype} of shape {allowed.shape}; make a mask of all labels")
         mask = np.zeros(0, bool) if allowed is None else np.ascontiguousarray(allowed)
         flags = np.zeros(n, np.uint16)
         limit = min(limit, n)
@@ -193,10 +191,8 @@ class _Texts:
         steps = [self._utf8[i].rpartition(separator)[2] for i in paths]
         cut = np.array([len(self._utf8[i]) - len(step) for i, step in zip(paths, steps, strict=True)], np.int64)
         by_name, by_step = _alphabetical(self._utf8), _alphabetical(steps)
-        return (
-            _SortedTexts(text, starts[by_name], owners[by_name]),
-            _SortedTexts(text, (starts[paths] + cut)[by_step], owners[paths][by_step]),
-        )
+        names = _SortedTexts(text, starts[by_name], owners[by_name])
+        return names, _SortedTexts(text, (starts[paths] + cut)[by_step], owners[paths][by_step])
 
     def words(self, ranks: Ints) -> tuple[_SortedTexts, Longs]:
         """Return all words, and where the labels of each word begin and those of the last end. Shape (n_words + 1,)."""

@@ -112,15 +112,10 @@ async def suggest_batch(
 ) -> Response:
     """Suggest labels for several documents, in their order."""
     state = server_state(request)
-    state.check_documents(len(body.documents))
     loaded, found = await state.tag(project, [each.text for each in body.documents], limit, Options())
     rows = zip(body.documents, found, strict=True)
-    return Json(
-        [
-            {"document_id": each.document_id, "results": results(loaded, tagged, threshold, language)}
-            for each, tagged in rows
-        ]
-    )
+    answers = ((each.document_id, results(loaded, tagged, threshold, language)) for each, tagged in rows)
+    return Json([{"document_id": id, "results": found} for id, found in answers])
 
 
 @router.post("/projects/{project}/learn", status_code=204, summary="Store documents with labels", dependencies=Writing)
@@ -138,17 +133,17 @@ async def learn(project: str, examples: list[AnnifExample], state: State) -> Res
     return Response(status_code=204)
 
 
-NOT_OFFERED: dict[int | str, dict[str, Any]] = {501: documented("Always.")}
-
-
 @router.post(
-    "/detect-language", status_code=501, summary="Not offered", response_class=ProblemResponse, responses=NOT_OFFERED
+    "/detect-language",
+    status_code=501,
+    summary="Not offered",
+    response_class=ProblemResponse,
+    responses={501: documented("Always.")},
 )
 async def detect_language() -> None:
     """Answer that the service does not detect languages."""
-    raise ProblemError(
-        501, "language detection is a part of Annif that this service does not offer; use another package"
-    )
+    detail = "language detection is a part of Annif that this service does not offer; use another package"
+    raise ProblemError(501, detail)
 
 
 def project_answer(model: LoadedModel, name: str) -> dict[str, Any]:
@@ -168,14 +163,13 @@ def project_answer(model: LoadedModel, name: str) -> dict[str, Any]:
 
 def results(model: LoadedModel, tagged: Tagged, threshold: float, language: str | None) -> list[dict[str, Any]]:
     """Return suggestions in Annif's form; a label without a URI has its unique name in place of it."""
-    shown = (
-        (model.labels.named(label, language), score) for label, score in zip(tagged.labels, tagged.scores, strict=True)
-    )
-    return [
-        {"uri": label["uri"] or label["label"], "label": label["name"], "notation": label["notation"], "score": score}
-        for label, score in shown
-        if score >= threshold
-    ]
+    found = []
+    for number, score in zip(tagged.labels, tagged.scores, strict=True):
+        if score >= threshold:
+            label = model.labels.named(number, language)
+            uri = label["uri"] or label["label"]
+            found.append({"uri": uri, "label": label["name"], "notation": label["notation"], "score": score})
+    return found
 
 
 def subject_names(model: LoadedModel, subjects: list[AnnifSubject]) -> list[str]:

@@ -11,10 +11,12 @@ from labelspace.server import schemas
 from labelspace.server.problems import ProblemError
 from labelspace.server.routes.suggest import Json
 from labelspace.server.served_model import LoadedModel
-from labelspace.server.state import server_state
+from labelspace.server.state import State, server_state
 
 router = APIRouter(prefix="/v1/models/{model}", tags=["labels"])
 MAX_NARROWER = 100
+BRANCH = "Search only in this branch of the hierarchy."
+PARENT = "The label whose children are listed; if there are several, the last one."
 
 
 class TextConvertor(PathConvertor):
@@ -44,9 +46,7 @@ async def find_labels(
     request: Request,
     q: Annotated[str, Query(max_length=1000, description="What was typed; empty for the most frequent labels.")] = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    under: Annotated[
-        str | None, Query(max_length=2000, description="Search only in this branch of the hierarchy.")
-    ] = None,
+    under: Annotated[str | None, Query(max_length=2000, description=BRANCH)] = None,
 ) -> Response:
     """Find labels whose name starts with the query, then labels with words that do, then labels with one typo."""
     state = server_state(request)
@@ -62,11 +62,9 @@ def found_labels(model: LoadedModel, query: str, limit: int, under: str | None) 
 
 
 @router.get("/labels/" + rest_of_path("label"), response_model=schemas.LabelAnswer, summary="Look up a label")
-async def look_up(model: str, label: str, request: Request) -> Response:
+async def look_up(model: str, label: str, state: State) -> Response:
     """Look up a label by its name, URI or id, with synonyms, broader and narrower labels."""
-    state = server_state(request)
-    loaded = state.loaded(model)
-    return Json(await state.in_thread(label_answer, loaded, label))
+    return Json(await state.in_thread(label_answer, state.loaded(model), label))
 
 
 def label_answer(model: LoadedModel, label: str) -> dict[str, Any]:
@@ -75,9 +73,8 @@ def label_answer(model: LoadedModel, label: str) -> dict[str, Any]:
     at = details.find(label)
     if at is None:
         n = len(details.labels)
-        raise ProblemError(
-            404, f"a label must be a name, a URI or an id, but {label[:80]!r} is none of {n:,}; search /labels?q="
-        )
+        detail = f"a label must be a name, a URI or an id, but {label[:80]!r} is none of {n:,}; search /labels?q="
+        raise ProblemError(404, detail)
     narrower = details.narrower(at)
     return {
         **details[at],
@@ -91,18 +88,14 @@ def label_answer(model: LoadedModel, label: str) -> dict[str, Any]:
 @router.get("/tree", response_model=schemas.TreeAnswer, summary="One level of the hierarchy")
 async def tree(
     model: str,
-    request: Request,
-    path: Annotated[
-        list[str] | None,
-        Query(max_length=100, description="The label whose children are listed; if there are several, the last one."),
-    ] = None,
+    state: State,
+    path: Annotated[list[str] | None, Query(max_length=100, description=PARENT)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Response:
     """List the children of a label, or the roots; without a hierarchy, all labels."""
-    state = server_state(request)
-    loaded = state.loaded(model)
-    return Json(await state.in_thread(level, loaded, path[-1] if path else "", limit, offset))
+    parent = path[-1] if path else ""
+    return Json(await state.in_thread(level, state.loaded(model), parent, limit, offset))
 
 
 def level(model: LoadedModel, parent: str, limit: int, offset: int) -> dict[str, Any]:

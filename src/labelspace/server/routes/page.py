@@ -26,25 +26,17 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+HEADERS = {"Cache-Control": "no-cache", "Content-Security-Policy": POLICY, "Vary": "Accept-Encoding"}
+PAGES = {"/": "index.html", "/docs": "docs.html", "/favicon.ico": "icon.svg"}
 INLINE = re.compile(r"<(script|style)([^>]*)>(.*?)</\1>", re.DOTALL)
 
 
 @router.get("/")
-async def index(request: Request) -> Response:
-    """Return the web page."""
-    return asset("index.html", request)
-
-
 @router.get("/docs")
-async def docs(request: Request) -> Response:
-    """Return the API page, which reads /openapi.json."""
-    return asset("docs.html", request)
-
-
 @router.get("/favicon.ico")
-async def icon(request: Request) -> Response:
-    """Return the icon, as SVG."""
-    return asset("icon.svg", request)
+async def page(request: Request) -> Response:
+    """Return the web page, the API page (which reads /openapi.json) or the icon."""
+    return asset(PAGES[request.scope["route"].path], request)
 
 
 @router.get("/page/{name}")
@@ -55,16 +47,10 @@ async def part(name: str, request: Request) -> Response:
 
 def asset(name: str, request: Request) -> Response:
     """Return a file of the page, or 304 to a browser that has this version."""
-    contents = assets()
-    if name not in contents:
+    found = assets().get(name)
+    if found is None:
         raise ProblemError(404, f"a file of the page must be one of its own, but {name[:80]!r} is none; see /")
-    found = contents[name]
-    headers = {
-        "ETag": found.tag,
-        "Cache-Control": "no-cache",
-        "Content-Security-Policy": POLICY,
-        "Vary": "Accept-Encoding",
-    }
+    headers = {**HEADERS, "ETag": found.tag}
     if request.headers.get("if-none-match") == found.tag:
         return Response(status_code=304, headers=headers)
     content = found.content
@@ -87,10 +73,8 @@ def assets() -> dict[str, Asset]:
     folder = files("labelspace.server").joinpath("page")
     found = (entry for entry in folder.iterdir() if entry.name.rsplit(".", 1)[-1] in MEDIA_TYPES)
     contents = {entry.name: entry.read_bytes() for entry in found}
-    return {
-        name: Asset(content, compress(content, mtime=0), f'"{crc32(content):08x}"')
-        for name, content in contents.items()
-    }
+    tags = {name: f'"{crc32(content):08x}"' for name, content in contents.items()}
+    return {name: Asset(content, compress(content, mtime=0), tags[name]) for name, content in contents.items()}
 
 
 def hashed_policy(page: str) -> str:

@@ -70,7 +70,10 @@ async def webhook(event: Webhook, state: State) -> dict[str, Any]:
     state.check_text(text)
     names = await state.in_thread(label_names, loaded, chosen_labels(event.annotation.get("result")))
     known = list(dict.fromkeys(each for each in names if each is not None))
-    entry = Feedback(id=entry_id(event), text=text, accepted=known, by="label-studio", version=loaded.version)
+    annotation = event.annotation.get("id")
+    # Feedback of a changed annotation replaces the earlier one.
+    id = f"label-studio-{annotation}" if isinstance(annotation, int) else new_id()
+    entry = Feedback(id=id, text=text, accepted=known, by="label-studio", version=loaded.version)
     if event.action == UPDATED:
         await state.in_thread(state.database.withdraw_feedback, name, entry.id)
     if known:
@@ -128,9 +131,8 @@ def _parsed(config: str) -> Element:
             raise ValueError("it is too long, or has a document type")
         return fromstring(config)  # noqa: S314 - without a document type there are no entities  # nosec B314
     except (ParseError, ValueError) as error:
-        raise ProblemError(
-            400, f"label_config must be the XML of Label Studio, but is not ({error}); send it as it is"
-        ) from error
+        detail = f"label_config must be the XML of Label Studio, but is not ({error}); send it as it is"
+        raise ProblemError(400, detail) from error
 
 
 def task_text(task: dict[str, Any], variable: str | None) -> str:
@@ -140,9 +142,8 @@ def task_text(task: dict[str, Any], variable: str | None) -> str:
     given = values.get(variable) if variable else None
     text = given if isinstance(given, str) else next((each for each in values.values() if isinstance(each, str)), None)
     if text is None:
-        raise ProblemError(
-            400, "a task must have a text in its data, but a task has none; send {'data': {'text': '...'}}"
-        )
+        detail = "a task must have a text in its data, but a task has none; send {'data': {'text': '...'}}"
+        raise ProblemError(400, detail)
     return text
 
 
@@ -166,12 +167,6 @@ def label_names(model: LoadedModel, chosen: list[list[str]]) -> list[str | None]
     """Return the first name of each label that the model knows, or None."""
     known = model.tagger.labels_.index
     return [next((name for name in names if name in known), None) for names in chosen]
-
-
-def entry_id(event: Webhook) -> str:
-    """Return the id of an annotation's feedback: feedback of a changed annotation replaces the earlier one."""
-    annotation = event.annotation.get("id")
-    return f"label-studio-{annotation}" if isinstance(annotation, int) else new_id()
 
 
 def _listed(value: object) -> list[Any]:
@@ -234,22 +229,17 @@ async def predict(body: PredictBody, request: Request) -> Response:
         return Json(await predictions(state, body))
     if body.parameters.function_to_apply not in (None, "sigmoid", "none"):
         given = body.parameters.function_to_apply
-        raise ProblemError(
-            400, f"function_to_apply must be sigmoid or none, but is {given[:80]!r}; labels are independent"
-        )
+        detail = f"function_to_apply must be sigmoid or none, but is {given[:80]!r}; labels are independent"
+        raise ProblemError(400, detail)
     return Json(await classify(state, body))
 
 
 async def classify(state: ServerState, body: Classification) -> list[Any]:
     """Return the labels and scores of a text, or of several."""
     texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
-    state.check_documents(len(texts))
     loaded, found = await state.tag(state.default_model, texts, body.parameters.top_k, Options())
-    rows = [classified(loaded, tagged) for tagged in found]
-    return rows[0] if isinstance(body.inputs, str) else rows
-
-
-def classified(model: LoadedModel, tagged: Tagged) -> list[dict[str, Any]]:
-    """Return labels and scores, best first."""
-    rows = zip(tagged.labels, tagged.scores, strict=True)
-    return [{"label": model.labels[label]["label"], "score": score} for label, score in rows]
+    answers = []
+    for tagged in found:
+        rows = zip(tagged.labels, tagged.scores, strict=True)
+        answers.append([{"label": loaded.labels[label]["label"], "score": score} for label, score in rows])
+    return answers[0] if isinstance(body.inputs, str) else answers

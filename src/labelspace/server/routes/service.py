@@ -1,9 +1,8 @@
 """Describe the service: its models, limits, figures and state, and its jobs."""
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from labelspace.errors import LabelspaceError
@@ -15,20 +14,21 @@ from labelspace.server.database import ACTIVE, Job
 from labelspace.server.job import EVALUATE, LEARN, start_job
 from labelspace.server.monitoring import MEDIA_TYPE
 from labelspace.server.problems import ProblemError, documented
+from labelspace.server.routes.feedback import progress
 from labelspace.server.routes.page import hashed_policy
-from labelspace.server.routes.review import progress
 from labelspace.server.routes.suggest import Json
-from labelspace.server.served_model import LoadedModel
-from labelspace.server.state import ServerState, State, Writing, server_state
+from labelspace.server.state import ServerState, State, Writing
 from labelspace.version import __version__
 
-router = APIRouter()
+router = APIRouter(prefix="/v1", tags=["service"])
+health = APIRouter(tags=["health"])
+learning = APIRouter(prefix="/v1", tags=["learning"])
 SHOWN_FIGURES = ("P@1", "P@3", "P@5", "nDCG@1", "nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "R@5", "RP@5", "ECE@5")
 MARKED = (90, 95)  # precisions, percent
 
 
-@router.get("/v1", response_model=schemas.ServiceAnswer, tags=["service"], summary="Models, limits, version")
-@router.get("/v1/", response_model=schemas.ServiceAnswer, include_in_schema=False)
+@router.get("", response_model=schemas.ServiceAnswer, summary="Models, limits, version")
+@router.get("/", response_model=schemas.ServiceAnswer, include_in_schema=False)
 async def service(state: State) -> dict[str, Any]:
     """Describe the service: models, limits, version and authentication."""
     settings = state.settings
@@ -37,30 +37,27 @@ async def service(state: State) -> dict[str, Any]:
         "title": "labelspace REST API",
         "version": __version__,
         "models": list(state.models),
-        "limits": asdict(settings.limits),
+        "limits": settings.limits,
         "authentication": "none" if settings.api_key_file is None else "key",
         "read_only": settings.read_only,
     }
 
 
-@router.get("/v1/models", response_model=schemas.ModelsAnswer, tags=["service"], summary="All served models")
+@router.get("/models", response_model=schemas.ModelsAnswer, summary="All served models")
 async def models(state: State) -> dict[str, Any]:
     """List the served models, each with the same fields as at /v1/models/{model}."""
     return {"models": [await model_answer(state, name) for name in state.models]}
 
 
-@router.get("/v1/models/{model}", response_model=schemas.ModelAnswer, tags=["service"], summary="A served model")
+@router.get("/models/{model}", response_model=schemas.ModelAnswer, summary="A served model")
 async def model(model: str, state: State) -> dict[str, Any]:
     """Describe a model: method, members, labels, version, size, thresholds, and figures if they were measured."""
     return await model_answer(state, model)
 
 
-@router.get(
-    "/v1/models/{model}/figures", response_model=schemas.FiguresAnswer, tags=["service"], summary="How good a model is"
-)
-async def figures(model: str, request: Request) -> Response:
+@router.get("/models/{model}/figures", response_model=schemas.FiguresAnswer, summary="How good a model is")
+async def figures(model: str, state: State) -> Response:
     """Return all figures of ``labelspace evaluate`` on the test documents of ``--data``, and diagrams."""
-    state = server_state(request)
     loaded = state.loaded(model)
     found = await state.in_thread(state.database.figures, model, loaded.version)
     if found is not None:
@@ -76,25 +73,17 @@ def diagrams(figures: dict[str, Any]) -> dict[str, str | None]:
     """Draw the reliability diagram and the precision-coverage curve."""
     marked = {percent: figures[f"coverage_at_precision_{percent}"] for percent in MARKED}
     reliability = reliability_svg(figures["reliability"]) if "reliability" in figures else None
-    return {
-        "reliability": reliability,
-        "precision_coverage": precision_coverage_svg(figures["precision_coverage"], marked),
-    }
+    coverage = precision_coverage_svg(figures["precision_coverage"], marked)
+    return {"reliability": reliability, "precision_coverage": coverage}
 
 
-@router.get("/v1/models/{model}/map", response_class=HTMLResponse, tags=["service"], summary="The map of the labels")
+@router.get("/models/{model}/map", response_class=HTMLResponse, summary="The map of the labels")
 async def label_map(model: str, state: State) -> HTMLResponse:
     """Return a page with the labels on the Poincaré disk, for a model with label points."""
-    loaded = state.loaded(model)
-    require(loaded.tagger.model, HasLabelPoints)
-    page = await state.in_thread(drawn_map, loaded, model)
+    tagger = state.loaded(model).tagger
+    points = require(tagger.model, HasLabelPoints)
+    page = await state.in_thread(lambda: map_page(points.label_points(), tagger.labels_, f"Labels of {model}"))
     return HTMLResponse(page, headers={"Content-Security-Policy": hashed_policy(page)})
-
-
-def drawn_map(loaded: LoadedModel, name: str) -> str:
-    """Draw the map of the labels as a page."""
-    points = require(loaded.tagger.model, HasLabelPoints).label_points()
-    return map_page(points, loaded.tagger.labels_, f"Labels of {name}")
 
 
 async def model_answer(state: ServerState, name: str) -> dict[str, Any]:
@@ -113,16 +102,15 @@ async def model_answer(state: ServerState, name: str) -> dict[str, Any]:
     }
 
 
-@router.get("/livez", response_model=schemas.HealthAnswer, tags=["health"], summary="Check that the process is alive")
+@health.get("/livez", response_model=schemas.HealthAnswer, summary="Check that the process is alive")
 async def livez() -> dict[str, Any]:
     """Report that the process is alive."""
     return {"status": "ok"}
 
 
-@router.get(
+@health.get(
     "/readyz",
     response_model=schemas.HealthAnswer,
-    tags=["health"],
     summary="Check that every model is ready",
     responses={503: {"description": "A model is still loading, or cannot be loaded.", "model": schemas.HealthAnswer}},
 )
@@ -136,22 +124,21 @@ async def readyz(state: State) -> Response:
     return JSONResponse({"status": "not ready", "detail": detail}, 503, {"Retry-After": "1"})
 
 
-@router.get("/metrics", tags=["health"], summary="Counters for Prometheus", response_class=Response)
+@health.get("/metrics", summary="Counters for Prometheus", response_class=Response)
 async def metrics(state: State) -> Response:
     """Return the Prometheus counters, summed over all workers."""
     return Response(await state.in_thread(state.monitoring.text), media_type=MEDIA_TYPE)
 
 
-@router.post(
-    "/v1/models/{model}/learn",
-    tags=["learning"],
+@learning.post(
+    "/models/{model}/learn",
     status_code=202,
     response_model=schemas.JobAnswer,
     summary="Train again with the feedback",
     dependencies=Writing,
     responses={409: documented("The server was started without training data, or a training already runs.")},
 )
-async def learn(model: str, state: State) -> schemas.JobAnswer:
+async def learn(model: str, state: State) -> Job:
     """Start a job that trains the model again on the data of ``--data`` and the feedback.
 
     The job compares both models on held-out documents; the new one replaces the old one if it is no worse. Meanwhile
@@ -163,35 +150,28 @@ async def learn(model: str, state: State) -> schemas.JobAnswer:
         raise ProblemError(409, f"{detail}, the folder or file that {model} was trained on")
     job = await start_job(state, model, LEARN)
     if job is None:
-        raise ProblemError(
-            409, f"one training of a model runs at a time, but one of {model} does already; see /v1/jobs"
-        )
-    return job_answer(job)
+        detail = f"one training of a model runs at a time, but one of {model} does already; see /v1/jobs"
+        raise ProblemError(409, detail)
+    return job
 
 
-@router.get(
-    "/v1/jobs", tags=["learning"], response_model=schemas.JobsAnswer, summary="Work in the background, newest first"
-)
-async def list_jobs(state: State) -> schemas.JobsAnswer:
+@learning.get("/jobs", response_model=schemas.JobsAnswer, summary="Work in the background, newest first")
+async def list_jobs(state: State) -> dict[str, list[Job]]:
     """List trainings and evaluations, the newest first."""
-    return schemas.JobsAnswer(jobs=[job_answer(job) for job in await state.in_thread(state.database.jobs)])
+    return {"jobs": await state.in_thread(state.database.jobs)}
 
 
-@router.get(
-    "/v1/jobs/{job_id}", tags=["learning"], response_model=schemas.JobAnswer, summary="Progress and result of a job"
-)
-async def show_job(job_id: Annotated[str, Path(max_length=200)], state: State) -> schemas.JobAnswer:
+@learning.get("/jobs/{job_id}", response_model=schemas.JobAnswer, summary="Progress and result of a job")
+async def show_job(job_id: Annotated[str, Path(max_length=200)], state: State) -> Job:
     """Show a job. Poll this while its state is queued or running."""
     job = await state.in_thread(state.database.job, job_id)
     if job is None:
         raise ProblemError(404, f"the id must be that of a job, but {job_id[:80]!r} is not; see /v1/jobs")
-    return job_answer(job)
+    return job
 
 
-@router.post(
-    "/v1/models/{model}/reload",
-    tags=["learning"],
-    response_model=schemas.ReloadAnswer,
+@learning.post(
+    "/models/{model}/reload",
     summary="Read the model's folder again",
     dependencies=Writing,
     responses={409: documented("The model in the folder cannot be loaded; the old one is still served.")},
@@ -206,11 +186,5 @@ async def reload(model: str, state: State) -> schemas.ReloadAnswer:
         state.monitoring.reloads.labels(model, "failed").inc()
         raise ProblemError(409, f"{error}; the old model is still served") from error
     state.monitoring.reloads.labels(model, "loaded").inc()
-    return schemas.ReloadAnswer(
-        model=model, version=loaded.version, previous=previous, changed=loaded.version != previous
-    )
-
-
-def job_answer(job: Job) -> schemas.JobAnswer:
-    """Return a job as an answer."""
-    return schemas.JobAnswer(**asdict(job))
+    changed = loaded.version != previous
+    return schemas.ReloadAnswer(model=model, version=loaded.version, previous=previous, changed=changed)

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from labelspace.report.terminal import json_text
 from labelspace.server import schemas
 from labelspace.server.served_model import LoadedModel, Options, Tagged
-from labelspace.server.state import server_state
+from labelspace.server.state import State, server_state
 
 router = APIRouter(prefix="/v1/models/{model}", tags=["suggestions"])
 DIGITS = 6
@@ -43,7 +43,6 @@ async def suggest(model: str, body: schemas.SuggestBody, request: Request) -> Re
 async def suggest_batch(model: str, body: schemas.SuggestBatchBody, request: Request) -> Response:
     """Return the k best labels of each document, in the order of the documents."""
     state = server_state(request)
-    state.check_documents(len(body.documents))
     loaded, found = await state.tag(model, [each.text for each in body.documents], body.k, options_of(body))
     rows = zip(body.documents, found, strict=True)
     results = [{"id": document.id, **document_answer(loaded, tagged, body.language)} for document, tagged in rows]
@@ -51,12 +50,11 @@ async def suggest_batch(model: str, body: schemas.SuggestBatchBody, request: Req
 
 
 @router.post("/explain", response_model=schemas.ExplainAnswer, summary="Explain why a text has labels")
-async def explain(model: str, body: schemas.ExplainBody, request: Request) -> Response:
+async def explain(model: str, body: schemas.ExplainBody, state: State) -> Response:
     """Explain labels by the words, names, similar documents and members that support them.
 
     ``start`` and ``end`` of a word count code points.
     """
-    state = server_state(request)
     state.check_text(body.text)
     state.check_k(body.k if body.labels is None else len(body.labels))
     loaded = state.loaded(model)
