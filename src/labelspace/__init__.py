@@ -19,8 +19,7 @@ from labelspace import moved_modules
 from labelspace.version import __version__
 
 if TYPE_CHECKING:
-    from labelspace.data.read import read
-    from labelspace.data.source import read_dataset
+    from labelspace.data.source import read, read_dataset
     from labelspace.models.registry import create, methods
     from labelspace.sklearn import TaggerClassifier
     from labelspace.tagger import Tagger, load
@@ -37,7 +36,7 @@ _HOME = {
     "create": "labelspace.models.registry",
     "load": "labelspace.tagger",
     "methods": "labelspace.models.registry",
-    "read": "labelspace.data.read",
+    "read": "labelspace.data.source",
     "read_dataset": "labelspace.data.source",
 }
 

@@ -3,8 +3,8 @@ from dataclasses import fields
 
 import pytest
 
-from labelspace.data.read import read
 from labelspace.data.read_options import FileOptions, ReadOptions
+from labelspace.data.source import read
 from labelspace.errors import DataError, ParameterError
 from labelspace.options import declared_options
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from labelspace.data.field_records import field_records
+from labelspace.data.fields import field_records
 from labelspace.data.formats.json_documents import open_jsonl
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record

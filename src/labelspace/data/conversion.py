@@ -134,11 +134,11 @@ def _convert_folder(
     fitted = None
     if fmt.needs_features and train.X is None:
         fitted = vectorizer.fit(train.texts or [])
-    written = {
-        target / fmt.split_name(name, ending): part if fitted is None else _with_features(part, fitted)
-        for name, part in parts.items()
-        if part is not None
-    }
+    written = {}
+    for name, part in parts.items():
+        if part is not None:
+            path = target / (f"{name}{ending}" if fmt.split_names is None else fmt.split_names[name])
+            written[path] = part if fitted is None else _with_features(part, fitted)
     for path, part in written.items():
         _write(part, source / path.name, path, fmt)
     if fmt.file_names is None or train.labels.synonyms is not None or train.labels.hierarchy is not None:

@@ -8,10 +8,8 @@ from pathlib import Path
 from labelspace.data.archives import files_in, is_data_file
 from labelspace.data.columns import is_table
 from labelspace.data.dataset_builder import assemble
-from labelspace.data.encoding import decode_head, detect_encoding
-from labelspace.data.field_records import field_records
-from labelspace.data.fields import ColumnSample, describe_fields, detect_fields
-from labelspace.data.files import UTF_8, reading
+from labelspace.data.fields import ColumnSample, describe_fields, detect_fields, field_records
+from labelspace.data.files import UTF_8, decode_head, detect_encoding, reading
 from labelspace.data.formats.base import AnyFormat, RowFormat
 from labelspace.data.formats.csvfile import read_dialect
 from labelspace.data.formats.registry import ENDINGS, FORMATS, format_named, formats_of

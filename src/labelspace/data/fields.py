@@ -1,4 +1,4 @@
-"""Which columns of a file hold the texts, the labels and the ids of its documents, and what separates the labels.
+"""Which columns of a file hold the texts, the labels and the ids of its documents, and its rows as records.
 
 1. The columns that the options name; a name that the file does not have is an error.
 2. For another file of a model or a data set, the columns that its training file had, if they are present.
@@ -17,12 +17,24 @@ The labels of a cell are separated by ``|``, ``;``, ``,``, a line end, or nothin
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from labelspace.data.read_options import NO_SEPARATOR, ReadOptions
+from labelspace.data.records import (
+    Label,
+    Location,
+    Record,
+    Rows,
+    distinct_labels,
+    parsed_list,
+    shown,
+    subject_label,
+    to_record,
+    without_brackets,
+)
 from labelspace.errors import DataError
 from labelspace.types import Fields
 
@@ -116,6 +128,7 @@ FEATURES = "features"
 FEW_ROWS, MANY_ROWS = 200, 20_000
 _ANNIF_URIS = "subject_uris"  # in its CSV files; separated by spaces
 _INDICATORS = frozenset({"", "0", "1", "0.0", "1.0", "true", "false"})  # in lower case
+_TRUE = frozenset({"1", "1.0", "true"})
 _TEXT = re.compile(r"(?<![a-z])texts?(?![a-z])")  # comment_text, text_en
 _NUMBERED = re.compile(r"(.*?)[ _-]?\d+")
 
@@ -273,3 +286,78 @@ def describe_fields(fields: Fields) -> str:
     if fields.features != FEATURES:
         parts.append(f"vectors: {fields.features}")
     return ", ".join(parts if fields.id in (None, "id") else [*parts, f"id: {fields.id}"])
+
+
+def field_records(rows: Rows, fields: Fields, with_labels: bool = True, first: int = 0) -> Iterator[Record]:
+    """Return the documents of an open file, whose first row has the number ``first``; other columns are not read."""
+    label_columns = fields.labels if with_labels else ()
+    length: int | None = None
+    named = [*fields.text, *label_columns, fields.features, *([] if fields.id is None else [fields.id])]
+    for number, (location, row) in enumerate(rows.read(named), start=first):
+        length = _check_vector(row.get(fields.features), length, location)
+        standard = _text(row, fields.text, location)
+        if fields.id is not None:
+            standard["id"] = row.get(fields.id)
+        if fields.features in row:
+            standard["features"] = row[fields.features]
+        labels = row_labels(row, fields, location) if with_labels else ()
+        yield to_record(standard, number, location, labels)
+
+
+def _check_vector(value: object, length: int | None, location: Location) -> int | None:
+    """Return the length of vectors, which must be equal; None if features are no vectors."""
+    if not isinstance(value, list):
+        return length
+    if length is not None and len(value) != length:
+        problem = f"this one has {len(value)} numbers and the first {length}"
+        raise location.expected("vectors of one length", problem, "give vectors that one model made")
+    return len(value)
+
+
+def _text(row: Mapping[str, object], columns: Sequence[str], location: Location) -> dict[str, object]:
+    """Return the text of a row under ``text``, if there is a column of texts."""
+    kinds = (str,) if len(columns) == 1 else (str, int, float)  # numbers are parts of a text, but none alone
+    parts = [row.get(name) for name in columns]
+    for name, value in zip(columns, parts, strict=True):
+        if value is not None and not isinstance(value, kinds):
+            raise location.expected(f"{name!r} to be a string", f"it is {shown(value)}", "write it in quotes")
+    if len(columns) == 1:
+        return {"text": parts[0]} if columns[0] in row else {}
+    return {"text": "\n".join(str(value) for value in parts if value not in (None, ""))} if columns else {}
+
+
+def row_labels(row: Mapping[str, object], fields: Fields, location: Location) -> tuple[Label, ...]:
+    """Return the labels of a row, each once.
+
+    >>> row_labels({"tags": "red; green"}, Fields(labels=("tags",), label_separator=";"), Location("a.csv", 2))
+    ('red', 'green')
+    """
+    if fields.indicators:
+        return tuple(name for name in fields.labels if str(row.get(name)).strip().lower() in _TRUE)
+    found: list[Label] = []
+    for name in fields.labels:
+        found += cell_labels(row.get(name), name, fields.label_separator, location)
+    return tuple(dict.fromkeys(found))
+
+
+def cell_labels(value: object, name: str, separator: str | None, location: Location) -> tuple[Label, ...]:
+    """Return the labels of one cell: a list, a text with some names, an id, or a subject.
+
+    >>> cell_labels("a|b", "labels", "|", Location("a.csv", 2)), cell_labels('["a|b"]', "labels", "|", Location("", 1))
+    (('a', 'b'), ('a|b',))
+    """
+    if value is None or (isinstance(value, float) and value != value):  # NaN, as pandas writes what is missing
+        return ()
+    if isinstance(value, str):
+        text = value.strip()
+        if not text.startswith("["):
+            names = split_cell(text, separator)
+            return distinct_labels([without_brackets(name) if ":" in name else name for name in names], location)
+        value = parsed_list(text, name, location)
+    if isinstance(value, (int, dict)):  # not Mapping: that check takes as long as all others together
+        value = [value]
+    if not isinstance(value, list):
+        rule = f"{name!r} to be a list or a text"
+        raise location.expected(rule, f"it is {shown(value)}", 'write ["name", ...] or [id, ...]')
+    labels = [subject_label(item, location) if isinstance(item, dict) else item for item in value]
+    return distinct_labels(labels, location)

@@ -1,33 +1,38 @@
-"""Data folders with ``train.*``, ``dev.*``, ``test.*``, single files, and streams of documents to tag."""
+"""Data folders with ``train.*``, ``dev.*``, ``test.*``, single files, and streams of documents to tag.
 
+``labelspace.read`` reads the files and folders that the command line takes as data sets.
+"""
+
+import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import Literal, Unpack, get_args, overload
 
 from labelspace.data.archives import files_in, is_data_file, is_folder, without_compression
 from labelspace.data.cache.folder import CacheFolder
-from labelspace.data.columns import is_table
+from labelspace.data.columns import is_table, name_list, table_columns
 from labelspace.data.dataset_file import KNOWN, detect_format, read_dataset, read_head, settle
-from labelspace.data.encoding import detect_encoding
-from labelspace.data.field_records import field_records
-from labelspace.data.fields import ColumnSample, describe_fields, detect_fields
-from labelspace.data.files import STDIN
+from labelspace.data.fields import ColumnSample, describe_fields, detect_fields, field_records
+from labelspace.data.files import STDIN, detect_encoding
 from labelspace.data.formats import fasttext, matrices, pecos, text_folder, xmc_pairs
-from labelspace.data.formats.base import AnyFormat, RowFormat
+from labelspace.data.formats.base import AnyFormat, RowFormat, iter_lines
 from labelspace.data.formats.json_documents import json_rows
-from labelspace.data.formats.one_line import iter_lines
 from labelspace.data.formats.registry import FORMATS, file_format, format_named, formats_of
 from labelspace.data.label_files import LABELS, SPLITS, are_labels, read_labels, with_hierarchy
-from labelspace.data.read_options import ReadOptions, say_nothing
+from labelspace.data.read_options import FileOptions, ReadOptions, say_nothing
 from labelspace.data.records import Record, Rows
 from labelspace.data.table import table_records
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
+from labelspace.options import check_names
 from labelspace.types import Columns, Dataset, Fields, LabelSpace
 
 __all__ = ["Source", "iter_records", "open_source", "read_dataset", "split_file", "test_file", "writable_format"]
 _XMC = ".txt"
+Split = Literal["train", "dev", "test"]
+logger = logging.getLogger("labelspace.data")
 
 
 def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None) -> None:
@@ -237,3 +242,52 @@ def _is_split(file: Path, stems: tuple[str, ...]) -> bool:
     if file_format(file) in matrices.ENDINGS:  # train.X.npz, X_train.npy
         stem = re.sub(r"^x[._-]|[._-]x$", "", stem)
     return bool(file_format(file)) and stem in stems
+
+
+@overload
+def read(path: str | Path, split: None = None, **options: Unpack[FileOptions]) -> Dataset | dict[str, Dataset]: ...
+
+
+@overload
+def read(path: str | Path, split: Split, **options: Unpack[FileOptions]) -> Dataset: ...
+
+
+def read(path: str | Path, split: Split | None = None, **options: Unpack[FileOptions]) -> Dataset | dict[str, Dataset]:
+    r"""Return the documents of a file, or those of a folder by split: train, and dev and test if it has them.
+
+    All splits share the label ids of the training documents; labels that only other splits have are appended. What is
+    detected of a file is logged by ``labelspace.data``, at level INFO. ``FileOptions`` says what the options mean.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "train.csv").write_text("title,tags\nit purrs,cat;pet\nit barks,dog;pet\n")
+    ...     _ = Path(folder, "test.csv").write_text("title,tags\nit sings,bird;pet\n")
+    ...     splits = read(folder)
+    ...     single = read(f"{folder}/train.csv", text="title", labels="tags", label_separator=";")
+    >>> list(splits), splits["test"].labels.names, single.texts
+    (['train', 'test'], ['cat', 'dog', 'pet', 'bird'], ['it purrs', 'it barks'])
+    """
+    if split is not None and split not in get_args(Split):
+        raise ParameterError(f"split must be one of {', '.join(get_args(Split))}, but is {split!r}; use one of these")
+    source = open_source(path, options=parse_options(options, logger.info))
+    train = source.train()
+    if split == "train" or (split is None and not Path(path).is_dir()):
+        return train
+    found = {"train": train}
+    for name, documents in (("dev", source.dev), ("test", source.test)):
+        if split in (None, name) and (read_in := documents(train.labels)) is not None:
+            found[name] = read_in
+    if split is None:
+        return found
+    if split not in found:
+        raise DataError(f"{path} must have {split}.*, but has not; add it, or read another split")
+    return found[split]
+
+
+def parse_options(options: FileOptions, say: Callable[[str], None]) -> ReadOptions:
+    """Return the options of reading that are given by name; ``say`` is called with what is detected of a file."""
+    check_names(options, FileOptions, " of read")
+    names = {key: tuple(name_list(key, options[key])) for key in ("text", "labels") if key in options}
+    tables = {key: options[key] for key in ("inputs", "outputs") if key in options}
+    others = {key: value for key, value in options.items() if key not in names | tables}
+    return ReadOptions(**others, **names, columns=table_columns(options), say=say)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labelspace.data.dataset_builder import assemble
 from labelspace.data.formats import annif
-from labelspace.data.formats.one_line import on_one_line
+from labelspace.data.formats.base import on_one_line
 from labelspace.errors import DataError
 from labelspace.types import Concept, Dataset, LabelSpace
 from tests.data.formats.text_cases import UTF_8, damaged, few, labeled, labels_of, refusal, texts

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.data.field_records import cell_labels, field_records
-from labelspace.data.fields import detect_separator
+from labelspace.data.fields import cell_labels, detect_separator, field_records
 from labelspace.data.formats.csvfile import format_labels, open_csv
 from labelspace.data.records import Location, Record
 from labelspace.data.source import iter_records, read_dataset

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from labelspace.data.dataset_builder import assemble
 from labelspace.data.formats import fasttext
-from labelspace.data.formats.one_line import on_one_line
+from labelspace.data.formats.base import on_one_line
 from labelspace.data.read_options import ReadOptions
 from labelspace.errors import DataError
 from tests.data.formats.text_cases import UTF_8, damaged, few, labeled, labels_of, refusal, text_datasets

@@ -6,7 +6,7 @@ import json
 import pytest
 from hypothesis import given
 
-from labelspace.data.field_records import field_records
+from labelspace.data.fields import field_records
 from labelspace.data.formats import bioasq, json_documents
 from labelspace.errors import DataError
 from labelspace.types import Fields

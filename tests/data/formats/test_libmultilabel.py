@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from labelspace.data.formats import libmultilabel
-from labelspace.data.formats.one_line import on_one_line
+from labelspace.data.formats.base import on_one_line
 from labelspace.errors import DataError
 from tests.data.formats.text_cases import UTF_8, damaged, few, labeled, labels_of, refusal, text_datasets
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from labelspace.data.field_records import field_records
+from labelspace.data.fields import field_records
 from labelspace.data.formats.parquet import open_parquet
 from labelspace.data.records import Record
 from labelspace.data.source import iter_records, read_dataset

@@ -15,8 +15,7 @@ from typing import Any
 from labelspace.cluster.prediction.input_files import InputFile, file_system, is_local, opened, refusing_failures
 from labelspace.data.archives import compression, without_compression
 from labelspace.data.dataset_file import settle
-from labelspace.data.encoding import UNPACKED
-from labelspace.data.files import UTF_8
+from labelspace.data.files import UNPACKED, UTF_8
 from labelspace.data.formats.csvfile import Dialect, open_csv, read_dialect
 from labelspace.data.formats.json_documents import open_jsonl
 from labelspace.data.formats.parquet import open_parquet

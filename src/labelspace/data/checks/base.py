@@ -40,10 +40,6 @@ class Example:
     what: str
     where: tuple[str, ...] = ()  # file:line
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the example as plain values."""
-        return {"what": self.what, "where": list(self.where)}
-
 
 @dataclass(frozen=True)
 class Found:
@@ -93,7 +89,7 @@ class Finding:
             "count": found.count,
             "of": found.total,
             "title": check.title,
-            "examples": [example.to_json() for example in found.examples],
+            "examples": [{"what": example.what, "where": list(example.where)} for example in found.examples],
             "note": found.note,
             "why": check.why,
             "remedy": f"{check.remedy}: {command} --only {check.name}" if check.fixed else check.remedy,
@@ -178,11 +174,6 @@ class Documents:
     def __len__(self) -> int:
         return sum(map(len, self.parts.values()))
 
-    @property
-    def n_learned_from(self) -> int:
-        """The number of documents of train and dev, which come first."""
-        return self.starts.get(TEST, len(self))
-
     @cached_property
     def texts(self) -> Sequence[str] | None:
         """The texts of all documents; None if a split has features in their place."""
@@ -214,14 +205,10 @@ class Documents:
             return None
         return near_duplicates(self.texts, self.first_same, self.part_of == 0)
 
-    def split_row(self, number: int) -> tuple[str, int]:
-        """Return the split of a document, and its row there."""
-        name = list(self.parts)[self.part_of[number]]
-        return name, number - self.starts[name]
-
     def at(self, number: int) -> str:
         """Return the file and line of a document."""
-        name, row = self.split_row(number)
+        name = list(self.parts)[self.part_of[number]]
+        row = number - self.starts[name]
         if name not in self.paths:
             return f"{name}[{row}]"
         path = self.paths[name]

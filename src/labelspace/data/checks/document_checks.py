@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 
-from labelspace.data.checks.base import Documents, Example, Found, shown
+from labelspace.data.checks.base import TEST, Documents, Example, Found, shown
 from labelspace.data.text_repair import has_control, is_garbled
 from labelspace.types import Bools, Dataset, Doubles, Ints, Longs
 
@@ -110,7 +110,8 @@ def repeated(documents: Documents) -> Bools:
 
 def find_duplicates(documents: Documents) -> Found:
     """Find documents of train and dev with the text and the labels of an earlier one."""
-    numbers, n = np.flatnonzero(repeated(documents)), documents.n_learned_from
+    numbers = np.flatnonzero(repeated(documents))
+    n = documents.starts.get(TEST, len(documents))  # train and dev come first
     return _pairs(documents, numbers[numbers < n], first_in_split(documents), n)
 
 

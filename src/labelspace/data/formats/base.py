@@ -1,17 +1,21 @@
 """What a format of data files is: rows with named columns, single documents, or matrices that are read as a whole.
 
-Each module of a format ends with its object, ``FORMAT``; ``registry`` lists them.
+Each module of a format ends with its object, ``FORMAT``; ``registry`` lists them. Formats with one document per line,
+such as plain text, share how lines are read and written.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from labelspace.data.dataset_builder import assemble
+from labelspace.data.files import UTF_8, lines, without_blank_end, writing_text
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Record, Rows
-from labelspace.types import Dataset, LabelSpace
+from labelspace.data.records import Label, Location, Record, Rows
+from labelspace.errors import DataError
+from labelspace.types import Csr, Dataset, LabelSpace
 
 OpenRows = Callable[[str | Path, ReadOptions], AbstractContextManager[Rows]]
 Records = Callable[[str | Path, ReadOptions], Iterator[Record]]
@@ -35,10 +39,6 @@ class Format:
     needs_features: bool = False  # whether it holds no texts
     streams: bool = True  # whether it is read piece by piece, so that it may be larger than memory
     other_files: Callable[[Path], list[Path]] = lambda path: []  # that say how to read a file
-
-    def split_name(self, split: str, ending: str) -> str:
-        """Return the name of the file of a split in a folder."""
-        return f"{split}{ending}" if self.split_names is None else self.split_names[split]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,3 +70,81 @@ class MatrixFormat(Format):
 
 
 AnyFormat = RowFormat | RecordFormat | MatrixFormat
+
+
+BOM = "\ufeff"
+_LINE_ENDS = re.compile(r"\r\n|[\r\n]")
+
+
+def document_lines(path: str | Path, options: ReadOptions) -> Iterator[tuple[Location, str]]:
+    """Return the lines of a file without their ends; a blank line is an error, except at the end of the file."""
+    numbered = lines(path, options.encoding or UTF_8)
+    stripped = ((line, text.removesuffix("\n").removesuffix("\r")) for line, text in numbered)
+    for line, text in without_blank_end(stripped, lambda numbered: not numbered[1]):
+        location = Location(path, line)
+        if not text:
+            raise location.expected("a document on every line", "the line is blank", "remove the line")
+        yield location, text
+
+
+def write_lines(path: str | Path, dataset: Dataset, rows: Iterable[str]) -> None:
+    """Write the texts of a data set as lines that ``document_lines`` reads back: none is blank, or has a line end."""
+    check_has_texts(dataset, path)
+    with writing_text(path) as file:
+        for number, row in enumerate(rows, start=1):
+            if not row:
+                rule = f"{path}:{number}: expected a text or labels in every document"
+                raise DataError(f"{rule}, but one has neither; remove it")
+            if number == 1 and row.startswith(BOM):
+                rule = f"{path}:1: expected a first character that is no byte order mark"
+                raise DataError(f"{rule}, but it is U+FEFF; remove it")
+            file.write(row + "\n")
+
+
+def on_one_line(text: str) -> str:
+    r"""Return the text with a space for each line end.
+
+    >>> on_one_line("a\r\nb\n\nc")
+    'a b  c'
+    """
+    return _LINE_ENDS.sub(" ", text)
+
+
+def check_has_texts(dataset: Dataset, path: str | Path) -> None:
+    """Raise DataError for a data set without texts."""
+    if dataset.texts is None:
+        problem = "the data set has features only"
+        raise DataError(f"{path} must have texts, but {problem}; write .svm, .txt, .jsonl, .csv or .parquet")
+
+
+def features_of(dataset: Dataset, path: str | Path) -> Csr:
+    """Return the features of a data set; raise DataError if it has none."""
+    if dataset.X is None:
+        remedy = "write .jsonl, .csv or .parquet, or compute features first"
+        raise DataError(f"{path} must have features, but the data set has texts only; {remedy}")
+    return dataset.X
+
+
+def names_as_words(labels: LabelSpace, spaces: re.Pattern[str], path: str | Path) -> Mapping[Label, str]:
+    """Return each label, by name and by id, as one word: every match of ``spaces`` in its name becomes ``_``.
+
+    >>> names_as_words(LabelSpace(["apple pie"]), re.compile(" "), "a.txt")[0]
+    'apple_pie'
+    """
+    words: dict[Label, str] = {}
+    name_of: dict[str, str] = {}
+    for label, name in enumerate(labels.names):
+        word = spaces.sub("_", name)
+        other = name_of.setdefault(word, name)
+        if not word.strip() or word != word.strip() or other != name:
+            problem = f"{other!r} and {name!r} both become {word!r}" if other != name else f"one is {name!r}"
+            rule = f"label names in {path} must be words, and differ with _ for spaces"
+            raise DataError(f"{rule}, but {problem}; rename one, or write .jsonl")
+        words[label] = words[name] = word
+    return words
+
+
+def iter_lines(path: str | Path, encoding: str = UTF_8) -> Iterator[Record]:
+    """Return each line of plain text as a record whose id is the line number from 0; ``-`` is the standard input."""
+    for line, text in lines(path, encoding):
+        yield Record(str(line - 1), text.removesuffix("\n").removesuffix("\r"), line=line)

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 from labelspace.data.files import reading, writing_text
-from labelspace.data.formats.base import RecordFormat
+from labelspace.data.formats.base import RecordFormat, check_has_texts
 from labelspace.data.formats.json_stream import JsonStream, documents
-from labelspace.data.formats.one_line import check_has_texts
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Location, Record, to_record, to_records
 from labelspace.types import Dataset

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from labelspace.data.formats.base import RecordFormat
-from labelspace.data.formats.one_line import document_lines, names_as_words, on_one_line, write_lines
+from labelspace.data.formats.base import RecordFormat, document_lines, names_as_words, on_one_line, write_lines
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, distinct_labels, to_records
 from labelspace.errors import DataError

@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from labelspace.data.archives import is_data_file
 from labelspace.data.dataset_builder import assemble
 from labelspace.data.files import writing
-from labelspace.data.formats.base import MatrixFormat
-from labelspace.data.formats.one_line import document_lines, features_of
+from labelspace.data.formats.base import MatrixFormat, document_lines, features_of
 from labelspace.data.label_files import SPLIT_NAMES
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Label, Location, Record, distinct_labels, to_records
@@ -63,7 +62,9 @@ def read(path: str | Path, labels: LabelSpace | None, options: ReadOptions) -> D
     rows = _Lines(path, options)
     dataset = replace(assemble(rows.records(), path, labels), ids=None)
     X = sp.csr_matrix(dataset.X)  # every record has features
-    zero_based = rows.has_zero or int(X.indices.min(initial=1)) == 0 or _other_splits_have_zero(path, options)
+    zero_based = rows.has_zero or int(X.indices.min(initial=1)) == 0
+    # One split may lack its first feature: another one in the folder may show that indices count from 0.
+    zero_based = zero_based or any(_has_zero(other, options) for other in other_splits(Path(path)))
     options.say(f"{path}: feature indices count from {0 if zero_based else 1}")
     return dataset if zero_based else replace(dataset, X=_shifted(X, -1))
 
@@ -81,11 +82,6 @@ def _shifted(X: Csr, by: int) -> Csr:
     """Return X with its columns moved to the right, or to the left."""
     indices = np.add(X.indices, by, out=large_arrays.empty(X.nnz, np.int32), casting="unsafe")
     return sp.csr_matrix((X.data, indices, X.indptr), shape=(X.shape[0], max(X.shape[1] + by, 0)))
-
-
-def _other_splits_have_zero(path: str | Path, options: ReadOptions) -> bool:
-    """Return whether another split in the folder counts from 0: one split may lack its first feature."""
-    return any(_has_zero(other, options) for other in other_splits(Path(path)))
 
 
 def other_splits(path: Path) -> list[Path]:

@@ -12,8 +12,7 @@ from labelspace.data.archives import is_data_file
 from labelspace.data.array_files import read_matrix, write_matrix
 from labelspace.data.files import UTF_8, lines, writing_text
 from labelspace.data.formats import matrices
-from labelspace.data.formats.base import MatrixFormat
-from labelspace.data.formats.one_line import on_one_line
+from labelspace.data.formats.base import MatrixFormat, on_one_line
 from labelspace.data.label_files import with_hierarchy
 from labelspace.data.label_mapping import check_rows, distinct_names, in_label_space, label_ones
 from labelspace.data.read_options import ReadOptions

@@ -10,11 +10,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from labelspace.data.encoding import detect_encoding
-from labelspace.data.files import UTF_8, lines, replacing
+from labelspace.data.files import UTF_8, detect_encoding, lines, replacing
 from labelspace.data.formats.annif import is_uri
-from labelspace.data.formats.base import RecordFormat
-from labelspace.data.formats.one_line import BOM, check_has_texts
+from labelspace.data.formats.base import BOM, RecordFormat, check_has_texts
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import (
     Label,

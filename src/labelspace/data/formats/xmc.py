@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labelspace.data.files import lines, reading, writing
-from labelspace.data.formats.base import MatrixFormat
-from labelspace.data.formats.one_line import features_of
+from labelspace.data.formats.base import MatrixFormat, features_of
 from labelspace.data.label_files import labels_of_file, numbered_labels, with_hierarchy
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record
