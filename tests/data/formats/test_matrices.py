@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.data.formats import matrices
-from labelspace.data.formats.matrices import features_from_lists, labels_file
+from labelspace.data.formats.matrices import labels_file
 from labelspace.data.label_files import write_labels
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
@@ -95,26 +95,3 @@ def test_what_cannot_be_written(tmp_path):
         matrices.write(tmp_path / "a.X.npz", texts)
     with pytest.raises(DataError, match=r"such as train\.X\.npz, but it is a\.npz"):
         matrices.write(tmp_path / "a.npz", Dataset(sp.csr_matrix(Y), LabelSpace.numbered(2), X=sp.csr_matrix(X)))
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ([[1, 2], [3]], "row 1: expected as many numbers as in the first document, 2, but there are 1"),
-        ([[1, "2"]], "row 0: expected a list of numbers"),
-        ([[1, True]], "row 0: expected a list of numbers"),
-        ([None], "row 0: expected a list of numbers, but found None"),
-        (["1 2"], "row 0: expected a list of numbers"),
-        ([[1, float("nan")]], "row 0: expected finite numbers"),
-        ([[1e200]], "row 0: expected finite numbers"),
-        ([np.eye(2)], "row 0: expected a list of numbers"),
-    ],
-)
-def test_embeddings_that_are_none(values, message):
-    with pytest.raises(DataError, match=message):
-        features_from_lists(values)
-
-
-def test_embeddings_of_arrays_and_lists():
-    assert features_from_lists([np.array([1, 2]), [0, 0.5]]).toarray().tolist() == [[1, 2], [0, 0.5]]
-    assert features_from_lists([]).shape == (0, 0)

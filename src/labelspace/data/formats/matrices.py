@@ -7,8 +7,7 @@ has ``Y`` or ``y`` in its place, and ends with .npz or .npy. One .npz may hold b
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from numbers import Real
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -170,36 +169,6 @@ def write(path: str | Path, dataset: Dataset) -> None:
         raise DataError(f"features must be written to a file such as train.X.npz, but it is {path.name}; name it so")
     write_matrix(path, dataset.X)
     write_matrix(path.with_name(_X.sub("Y", path.name, count=1)), dataset.Y)
-
-
-def features_from_lists(values: Sequence[object], location: Callable[[int], str] = lambda row: f"row {row}") -> Csr:
-    """Return rows of X, csr float32, from equally long lists of numbers: a column of embeddings.
-
-    >>> features_from_lists([[0.5, 0], (1, 2)]).toarray().tolist()
-    [[0.5, 0.0], [1.0, 2.0]]
-    """
-    rows = [_numbers(value, location(row)) for row, value in enumerate(values)]
-    width = len(rows[0]) if rows else 0
-    for row, numbers in enumerate(rows):
-        if len(numbers) != width:
-            rule = f"as many numbers as in the first document, {width}"
-            raise DataError(f"{location(row)}: expected {rule}, but there are {len(numbers)}; give lists of one length")
-    return dense_rows(np.array(rows, np.float32).reshape(len(rows), width), "a column of embeddings")
-
-
-def _numbers(value: object, where: str) -> Array:
-    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf":
-        array: Array = value
-    elif isinstance(value, (list, tuple)) and all(isinstance(n, Real) and not isinstance(n, bool) for n in value):
-        array = np.array(value, np.float64)
-    else:
-        shown = repr(value)[:40]
-        raise DataError(f"{where}: expected a list of numbers, but found {shown}; give an embedding such as [0.1, -2]")
-    with np.errstate(over="ignore"):  # values that overflow are refused next
-        array = array.astype(np.float32)
-    if not np.isfinite(array).all():
-        raise DataError(f"{where}: expected finite numbers (float32), but one is not; drop or fill it")
-    return array
 
 
 FORMAT = MatrixFormat(

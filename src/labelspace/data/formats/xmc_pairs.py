@@ -117,12 +117,11 @@ class _Texts:
     counts: array[int] = field(default_factory=lambda: array("i"))
     n: int = 0
 
-    def matrix(self, n_labels: int | None) -> Csr:
-        """Return the labels of the documents, with ``n_labels`` columns or as many as the largest id needs."""
+    def matrix(self) -> Csr:
+        """Return the labels of the documents, with as many columns as the largest id needs."""
         columns = np.array(self.labels, np.int32)
         indptr = np.concatenate([[0], np.cumsum(np.array(self.counts, np.int64))])
-        width = int(columns.max(initial=-1)) + 1
-        shape = len(self.counts), max(n_labels or 0, width)
+        shape = len(self.counts), int(columns.max(initial=-1)) + 1
         matrix = sp.csr_matrix((np.ones(len(columns), np.float32), columns, indptr), shape=shape)
         matrix.sum_duplicates()
         return matrix
@@ -176,7 +175,7 @@ def _labels(y_path: Path | None, texts: _Texts | None, folder: Path, split: str)
         return label_ones(read_pairs(y_path), y_path)
     if texts is None:
         raise DataError(f"{folder} must have the labels of its documents, but has none; add {split}_X_Y.txt")
-    return texts.matrix(None)
+    return texts.matrix()
 
 
 def _names(folder: Path, encoding: str) -> LabelSpace | None:
