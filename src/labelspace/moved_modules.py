@@ -17,7 +17,7 @@ MOVED = {
     "labelspace.limits": "labelspace.types.limits",
     "labelspace.parameter_constraints": "labelspace.estimator.parameter_constraints",
     "labelspace.propensity": "labelspace.types.propensity",
-    "labelspace.reading": "labelspace.data.read",
+    "labelspace.reading": "labelspace.data.source",
     "labelspace.state_constraints": "labelspace.estimator.state_constraints",
 }
 
