@@ -106,9 +106,9 @@ def test_texts_are_kept_only_where_they_are_asked_for():
 
 def test_rows_of_a_sample_held_out_are_not_named(monkeypatch):
     """Where members are trained once without a sample, their row 0 need not be the first document."""
-    from labelspace.models.blend import model
+    from labelspace.models.blend import training
 
-    monkeypatch.setattr(model, "MAX_OUT_OF_FOLD", 60)
+    monkeypatch.setattr(training, "MAX_OUT_OF_FOLD", 60)
     texts, labels = kitchen()
     tagger = Tagger("blend").fit(texts, labels, keep_texts=True)
     held_out = set(range(len(texts))) - set(tagger.model.trained_rows.tolist())

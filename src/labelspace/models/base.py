@@ -1,7 +1,7 @@
 """The contract that every method keeps: ``fit(X, Y)``, ``predict_topk(X, k)``, ``save(folder)``, ``load(folder)``."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from labelspace.labels.masks import LastMask
 from labelspace.models import checks
 from labelspace.models.batched_prediction import PREDICTED_LABELS, in_batches
 from labelspace.models.capabilities import Calibrated, Checkpoints, TrainsInTasks, require
-from labelspace.models.checks import Inputs, Validation
+from labelspace.models.checks import Inputs
 from labelspace.models.fit_context import Budget, Executor, FitContext
 from labelspace.types import Bools, Csr, Dataset, LabelSpace, Longs, Progress, TopK, no_progress
 
@@ -101,7 +101,7 @@ class Model(Estimator):
         X: Inputs,
         Y: Csr | npt.NDArray[Any],
         labels: LabelSpace | None = None,
-        validation: Validation | Callable[[], Validation | None] | None = None,
+        validation: checks.GivenValidation = None,
         progress: Progress | None = None,
         label_features: Inputs | None = None,
         checkpoint: str | Path | None = None,

@@ -20,6 +20,7 @@ BLOCK = 2**20  # values that are checked at a time: the masks of a check stay sm
 MAX_ANSWER = 2**29  # labels that are returned at once, for all documents: 4 GB of ids and scores
 Inputs = Csr | npt.NDArray[Any] | Sequence[str] | Views  # documents as a model takes them
 Validation = tuple[Inputs, Csr]
+GivenValidation = Validation | Callable[[], Validation | None] | None  # a function reads them on first use
 
 
 def check_k(k: object) -> None:
@@ -31,10 +32,8 @@ def check_k(k: object) -> None:
 def check_answer(n: int, k: int) -> None:
     """Raise ParameterError if k labels for each of n documents are too many for one answer."""
     if n * k > MAX_ANSWER:
-        raise ParameterError(
-            f"k times the number of documents must be at most {MAX_ANSWER}, but is {k} x {n}; ask for a smaller k, or "
-            "predict fewer documents at a time"
-        )
+        rule = f"k times the number of documents must be at most {MAX_ANSWER}, but is {k} x {n}"
+        raise ParameterError(f"{rule}; ask for a smaller k, or predict fewer documents at a time")
 
 
 def check_allowed(allowed: object, n_labels: int) -> Bools | None:
@@ -112,10 +111,8 @@ def check_labels(Y: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
 def check_same_rows(n: int, Y: Csr, what: str = "X and Y") -> None:
     """Raise DataError unless there is a row of labels for each document."""
     if n != Y.shape[0]:
-        raise DataError(
-            f"{what} must have one row per document, but have {n} and {Y.shape[0]} rows; "
-            "give the labels of the same documents"
-        )
+        rule = f"{what} must have one row per document, but have {n} and {Y.shape[0]} rows"
+        raise DataError(f"{rule}; give the labels of the same documents")
 
 
 def check_training(n: int, Y: Csr, labels: object) -> None:
@@ -130,10 +127,8 @@ def check_training(n: int, Y: Csr, labels: object) -> None:
     if not isinstance(labels, LabelSpace):
         raise DataError(f"labels must be a LabelSpace, but are {type(labels).__name__}; write LabelSpace(names)")
     if len(labels) != Y.shape[1]:
-        raise DataError(
-            f"labels must name every column of Y, but there are {len(labels)} names for {Y.shape[1]} columns; "
-            "give the LabelSpace that Y was built with"
-        )
+        rule = f"labels must name every column of Y, but there are {len(labels)} names for {Y.shape[1]} columns"
+        raise DataError(f"{rule}; give the LabelSpace that Y was built with")
 
 
 def check_widths(views: Views, expected: Mapping[str, int], what: str = "X") -> None:
@@ -144,17 +139,12 @@ def check_widths(views: Views, expected: Mapping[str, int], what: str = "X") -> 
         for view, trained in expected.items():
             same = name == view or (GIVEN in (name, view) and _may_be_given(name) and _may_be_given(view))
             if same and width != trained:
-                raise DataError(
-                    f"{what} must have the {trained} features the model was trained on, but has {width}; "
-                    "give features made in the same way"
-                )
+                rule = f"{what} must have the {trained} features the model was trained on, but has {width}"
+                raise DataError(f"{rule}; give features made in the same way")
 
 
 def validation_loader(
-    validation: Validation | Callable[[], Validation | None] | None,
-    trained: Mapping[str, int],
-    n_labels: int,
-    read: Callable[[Views], Any],
+    validation: GivenValidation, trained: Mapping[str, int], n_labels: int, read: Callable[[Views], Any]
 ) -> Callable[[], tuple[Any, Csr] | None]:
     """Return a function that reads and checks validation documents, once; documents given as data are checked now."""
 
@@ -182,10 +172,8 @@ def check_label_features(X: Any, shape: tuple[int, int]) -> Csr:  # noqa: ANN401
     """Return the labels' own texts as features, checked: a row per label and the columns of X."""
     csr = check_features(X)
     if csr.shape != shape:
-        raise DataError(
-            f"label_features must have one row per label and the columns of X, so {shape}, but "
-            f"have {csr.shape}; make them of the labels' texts as the documents' features were made"
-        )
+        rule = f"label_features must have one row per label and the columns of X, so {shape}, but have {csr.shape}"
+        raise DataError(f"{rule}; make them of the labels' texts as the documents' features were made")
     return csr
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from labelspace.errors import DataError
 from labelspace.features.views import take_rows
@@ -13,7 +13,9 @@ from labelspace.kernels.threads import run_parallel
 from labelspace.training.epochs import early_stopping_rows
 from labelspace.types import Csr, LabelSpace, Progress, no_progress
 
-Held = tuple[Any, Csr]  # documents as the method reads them, and their labels, that are not trained on
+Read: TypeAlias = Any  # documents as the method reads them
+Held = tuple[Read, Csr]  # documents that are not trained on, and their labels
+Shared: TypeAlias = Any  # whatever the tasks of a training need
 
 Tick = Callable[[int], None]
 """Reports that a learner advanced by so many steps."""
@@ -52,11 +54,7 @@ class Executor(Protocol):
     n_cpus: int  # of all machines
 
     def map_unordered(
-        self,
-        task: Callable[[Any, Item], T],
-        shared: Any,  # noqa: ANN401 - whatever the tasks need
-        items: Sequence[Item],
-        whole_node: bool = False,
+        self, task: Callable[[Any, Item], T], shared: Shared, items: Sequence[Item], whole_node: bool = False
     ) -> Iterator[tuple[int, T]]:
         """Yield the position of each item and ``task(shared, item)``, in the order in which tasks finish.
 
@@ -105,11 +103,7 @@ class FitContext:
         return self.labels
 
     def early_stopping_split(
-        self,
-        X: Any,  # noqa: ANN401 - as the method reads it
-        Y: Csr,
-        patience: int | None,
-        random_state: int,
+        self, X: Read, Y: Csr, patience: int | None, random_state: int
     ) -> tuple[Any, Csr, Held | None]:
         """Return X and Y to train on, and the documents to stop by, which are None without ``patience``.
 

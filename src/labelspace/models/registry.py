@@ -64,15 +64,11 @@ def load_model(folder: str | Path, manifest: Mapping[str, Any], verify: bool | N
     model: Model = store.load_part(folder, manifest, "model", method, verify)
     labels = store.read_labels(folder, manifest, verify)
     if labels is None and model.n_labels_ > MAX_LABELS.value:
-        raise ModelError(
-            f"{folder} must have at most {MAX_LABELS.value} labels without names, but says {model.n_labels_}; "
-            f"save it with its labels, or {MAX_LABELS.raise_it}"
-        )
+        rule = f"{folder} must have at most {MAX_LABELS.value} labels without names, but says {model.n_labels_}"
+        raise ModelError(f"{rule}; save it with its labels, or {MAX_LABELS.raise_it}")
     if labels is not None and len(labels) != model.n_labels_:
-        raise ModelError(
-            f"{folder} must hold the names of its {model.n_labels_} labels, but holds {len(labels)}; "
-            "copy the whole folder again, or train it again"
-        )
+        rule = f"{folder} must hold the names of its {model.n_labels_} labels, but holds {len(labels)}"
+        raise ModelError(f"{rule}; copy the whole folder again, or train it again")
     model.attach_labels(labels)
     return model
 

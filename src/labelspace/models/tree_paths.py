@@ -43,16 +43,11 @@ def log_sigmoid(z: Numbers) -> Doubles:
 
 
 def mean_of_paths(
-    paths: Sequence[TreePath],
-    n_trees: int,
-    columns: Ints,
-    view: str,
-    labels_of: Callable[[int], Ints],
-    weight: float = 1.0,
+    paths: Sequence[TreePath], n_trees: int, columns: Ints, view: str, below: Callable[[int], Ints], weight: float = 1.0
 ) -> Evidence:
     """Return the evidence for a label by its paths in the trees (step 2).
 
-    ``labels_of`` lists the labels below a node; the score is multiplied with ``weight``.
+    ``below`` lists the labels below a node; the score is multiplied with ``weight``.
     """
     if not paths:  # the label had no training documents
         return Evidence(logit(0.0), logit(0.0))
@@ -68,7 +63,7 @@ def mean_of_paths(
         shares += slope * path.by_node.sum(axis=0)
         by_step = slope * path.by_node.sum(axis=1)
         for node, log_probability, share in zip(path.nodes.tolist(), path.logs[1], by_step, strict=True):
-            labels = labels_of(node)
+            labels = below(node)
             steps.append(Step(labels[:SHOWN_LABELS], len(labels), float(log_probability), float(share)))
     return Evidence(log_odds, baseline, {view: ColumnShares(columns, shares)}, path=steps)
 

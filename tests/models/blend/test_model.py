@@ -81,7 +81,7 @@ def test_very_many_documents_are_trained_on_once_without_a_sample(noisy, monkeyp
     Blend(members="neighbors", boosting_rounds=2).fit(train.X, train.Y)
     assert sorted(trained) == [300, 300, 600]
     trained.clear()
-    monkeypatch.setattr("labelspace.models.blend.model.MAX_OUT_OF_FOLD", 500)
+    monkeypatch.setattr("labelspace.models.blend.training.MAX_OUT_OF_FOLD", 500)
     Blend(members="neighbors", boosting_rounds=2).fit(train.X, train.Y)
     assert trained == [540]
     trained.clear()

@@ -1,14 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.models.glas.losses import (
-    glas_gradient,
-    gravity_gradient,
-    laplacian_gradient,
-    loss_gradient,
-    regularizer_gradient,
-    spread_out_gradient,
-)
+from labelspace.models.glas.losses import loss_gradient, regularizer_gradient
 from labelspace.models.glas.training import sample_positives
 from labelspace.training.losses import SampledLabels
 from tests.models.glas.cases import quick, similarities_by_definition, trained_arrays, uninformative_data
@@ -78,12 +71,13 @@ def test_gradients_are_those_of_equations_3_and_2_and_of_gravity():
     V /= np.linalg.norm(V, axis=1, keepdims=True)
     U = U + U.T  # similarities are symmetric
     labels, weight, off_diagonal = np.arange(4, dtype=np.int32), 7.0, 1 - np.eye(4)
-    glas = glas_gradient(labels, V, U, weight)
+    given = (weight, labels, V, phi, lambda _: U, None)
+    glas = regularizer_gradient("glas", *given)
     assert np.allclose(glas.of_labels, numeric_gradient(lambda V: weight * ((V @ V.T - U) ** 2).mean(), V), rtol=1e-4)
-    spread_out = spread_out_gradient(labels, V, weight)
+    spread_out = regularizer_gradient("spread_out", *given)
     expected = numeric_gradient(lambda V: weight * ((V @ V.T * off_diagonal) ** 2).mean(), V)
     assert np.allclose(spread_out.of_labels, expected, rtol=1e-4)
-    gravity = gravity_gradient(labels, V, phi, weight)
+    gravity = regularizer_gradient("gravity", *given)
     assert np.allclose(gravity.of_labels, numeric_gradient(lambda V: weight * ((phi @ V.T) ** 2).mean(), V), rtol=1e-4)
     expected = numeric_gradient(lambda phi: weight * ((phi @ V.T) ** 2).mean(), phi)
     assert np.allclose(gravity.of_documents, expected, rtol=1e-4)
@@ -97,7 +91,8 @@ def test_the_gradient_is_that_of_equation_4():
     def laplacian(V):
         return 7.0 / 16 * sum(U[i, j] * ((V[i] - V[j]) ** 2).sum() for i in range(4) for j in range(4))
 
-    ours = laplacian_gradient(np.arange(4, dtype=np.int32), V, U.copy(), 7.0).of_labels
+    labels = np.arange(4, dtype=np.int32)
+    ours = regularizer_gradient("laplacian", 7.0, labels, V, V, lambda _: U.copy(), None).of_labels
     assert np.allclose(ours, numeric_gradient(laplacian, V), rtol=1e-4)
 
 

@@ -62,13 +62,13 @@ def test_with_several_trees_k_only_cuts_the_list(data):
 def test_hard_negatives_are_added_to_the_documents_that_reach_a_node(monkeypatch):
     data = planted(n=400, d=300, l=60, seed=3)
     sizes = []
-    train_children = labelspace.models.label_tree.node_training.train_children
+    train_children = labelspace.models.label_tree.node_training.tree_classifiers.train_children
 
     def spy(*args):
         sizes.append(len(args[1].rows))
         return train_children(*args)
 
-    monkeypatch.setattr("labelspace.models.label_tree.node_training.train_children", spy)
+    monkeypatch.setattr("labelspace.models.label_tree.node_training.tree_classifiers.train_children", spy)
     monkeypatch.setenv("LABELSPACE_THREADS", "1")
     LabelTree(branching_factor=4, max_leaf_size=10).fit(data.X, data.Y)
     plain = sum(sizes)

@@ -92,7 +92,7 @@ def test_the_error_of_a_learner_is_raised(small, monkeypatch):
             raise ZeroDivisionError("of the second")
         return train_learner(data, model, number, tick)
 
-    monkeypatch.setattr(poincare, "train_learner", failing)
+    monkeypatch.setattr(training, "train_learner", failing)
     with pytest.raises(ZeroDivisionError, match="of the second"):
         quick(n_estimators=3, epochs=50).fit(small.X, small.Y)
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from labelspace.features.views import TEXT, Views, joined_parts
+from labelspace.features.views import Views, joined_parts
 from labelspace.models.blend.boosting.kernels import ForestNodes, forest_shapley
 from labelspace.models.blend.kernels import COLUMNS_PER_MEMBER, N_COLUMNS, SHARED_COLUMNS
-from labelspace.models.blend.members import view_for
+from labelspace.models.blend.members import Member, view_for
 from labelspace.models.blend.stacking_model import SHORTLIST, shortlist
 from labelspace.models.blend.stacking_table import BELOW, MemberTopK, StackingTable, further_table, stacking_table
 from labelspace.models.capabilities import Explains
@@ -48,11 +48,6 @@ class MemberView(NamedTuple):
 
     model: Model
     view: str
-
-    @property
-    def name(self) -> str:
-        """The member's name as in the parameter ``members``."""
-        return self.model.name if self.view == TEXT.name else f"{self.model.name}:{self.view}"
 
 
 def shapley_values(forest: Forest, x: Floats, reference: Floats, players: Ints) -> tuple[Doubles, float, float]:
@@ -181,7 +176,8 @@ class BlendEvidence:
         for i, (member, share, evidence) in enumerate(zip(self.members, shares.tolist(), by_member, strict=True)):
             rank = self._rank(i, label)
             score = float(row[COLUMNS_PER_MEMBER * i])
-            members.append(MemberShare(member.name, score, None if rank is None else rank + 1, share))
+            name = str(Member(member.model.name, member.view))
+            members.append(MemberShare(name, score, None if rank is None else rank + 1, share))
             if evidence is None:
                 continue
             scale = _scale(share, evidence.difference)

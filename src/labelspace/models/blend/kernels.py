@@ -205,34 +205,23 @@ def rank_candidates(
 def documents_of_both(one: int, other: int, pairs: LabelPairs) -> float:
     """Return the number of documents that two labels share."""
     low, high = min(one, other), max(one, other)
-    left, right = pairs.starts[low], pairs.starts[low + 1]
-    while left < right:
-        middle = (left + right) // 2
-        if pairs.partners[middle] < high:
-            left = middle + 1
-        else:
-            right = middle
-    return np.float64(pairs.shared[left]) if left < pairs.starts[low + 1] and pairs.partners[left] == high else 0.0
+    end = int(pairs.starts[low + 1])
+    at = lower_bound(pairs.partners, int(pairs.starts[low]), end, high)
+    return np.float64(pairs.shared[at]) if at < end and pairs.partners[at] == high else 0.0
 
 
 @kernel()
 def fill_context(
-    candidates: CandidateRows,
-    probabilities: Floats,
-    start: int,
-    stop: int,
-    pairs: LabelPairs,
-    best: Ints,
-    table: Floats,
+    known: CandidateRows, probabilities: Floats, start: int, stop: int, pairs: LabelPairs, best: Ints, table: Floats
 ) -> None:
-    """Find the most probable candidates of documents start..stop, and their context.
+    """Find the most probable of the ``known`` candidates of documents start..stop, and their context.
 
     ``best`` (n, shortlist) gets their row numbers, -1 where there are fewer. ``table`` (n, shortlist, N_COLUMNS) gets
     log-odds, rank, sum of the document's probabilities, difference to the next and to the one before; then, over the
     other candidates, probability times PMI, probability times P(this | other), the largest of these, and probability
     times P(other | this); then the last three of the candidates' ``columns``.
     """
-    labels, columns, ends = candidates.labels, candidates.columns, candidates.ends
+    labels, columns, ends = known.labels, known.columns, known.ends
     counts, size = pairs.counts, best.shape[1]
     p = np.empty(size, np.float32)
     for i in range(start, stop):

@@ -34,9 +34,10 @@ from labelspace.features.views import GIVEN, STEM_BIGRAMS, STEMS, TEXT, VIEWS, W
 from labelspace.models import checks, parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import PREDICTED_LABELS, in_batches
+from labelspace.models.blend import stacking_table as stacking
+from labelspace.models.blend import training
 from labelspace.models.blend.boosting.forest import Forest
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
-from labelspace.models.blend.cluster_steps import StepData, steps_folder, train_on_cluster
 from labelspace.models.blend.explanations import BlendEvidence
 from labelspace.models.blend.kernels import N_COLUMNS
 from labelspace.models.blend.members import (
@@ -61,32 +62,9 @@ from labelspace.models.blend.members import (
     word_view,
 )
 from labelspace.models.blend.stacking_model import Candidates, Cooccurrence, count_pairs, fit_passes, second_pass
-from labelspace.models.blend.stacking_table import (
-    MemberTopK,
-    StackingTable,
-    best_of_both,
-    further_depth,
-    further_table,
-    lowest_scores,
-    n_columns,
-    rank_further,
-    stacking_table,
-)
+from labelspace.models.blend.stacking_table import MemberTopK, StackingTable
 from labelspace.models.blend.steps import Steps
-from labelspace.models.blend.training import (
-    MAX_OUT_OF_FOLD,
-    Fold,
-    HeldOut,
-    MemberSettings,
-    MemberTraining,
-    choose_folds,
-    held_out_folds,
-    plan,
-    predict_member,
-    predict_member_twice,
-    side_by_side,
-    stacked_rows,
-)
+from labelspace.models.blend.training import HeldOut, MemberTraining
 from labelspace.models.capabilities import KnowsWords
 from labelspace.models.checks import Inputs
 from labelspace.models.evidence import Evidence
@@ -151,7 +129,7 @@ class Blend(Model):
     def sizes(self) -> dict[str, int]:
         """Members, and the columns of the stacking table."""
         n_members = len(self.member_views_)
-        columns = {"n_columns": n_columns(n_members), "n_context_columns": N_COLUMNS}
+        columns = {"n_columns": stacking.n_columns(n_members), "n_context_columns": N_COLUMNS}
         return {"n_labels": self.n_labels_, "n_members": n_members, **columns}
 
     def check_state(self) -> None:
@@ -204,23 +182,25 @@ class Blend(Model):
         fingerprint = self._fingerprint(members, views, Y, context)
         views, Y, held_out = self._split(views, Y, context.validation)
         self.pairs_ = count_pairs(Y)
-        folds = [] if held_out is not None else self._folds(Y)
-        steps = Steps(plan(members, [Y.shape[0] - len(fold.held) for fold in folds], Y.shape[0]), context.progress)
+        folds = [] if held_out is not None else training.folds(Y, self.n_folds, self.effort, self.random_state)
+        fold_sizes = [Y.shape[0] - len(fold.held) for fold in folds]
+        steps = Steps(training.plan(members, fold_sizes, Y.shape[0]), context.progress)
         tuned = tuned_params(members, views, Y, self.random_state)
-        settings = MemberSettings(members, self.random_state, context.labels, tuned, self.language_)
+        settings = training.MemberSettings(members, self.random_state, context.labels, tuned, self.language_)
+        k = self._n_predicted(Y.shape[1])
         with (
-            steps_folder(context.checkpoint, context.executor) as folder,
+            training.steps_folder(context.checkpoint, context.executor) as folder,
             FinishedSteps(folder, fingerprint).in_use() as finished,
         ):
             if context.executor is not None:
-                data = StepData(settings, views, Y, folds, self._n_predicted(Y.shape[1]))
-                train_on_cluster(context.executor, data, finished, context.progress)
-            training = MemberTraining(settings, steps, finished, context.budget)
+                data = training.StepData(settings, views, Y, folds, k)
+                training.train_on_cluster(context.executor, data, finished, context.progress)
+            trainer = MemberTraining(settings, steps, finished, context.budget)
             predicted: list[HeldOut] = []
             for number, fold in enumerate(folds, 1):
-                if not predicted or not training.must_skip_fold(number, len(folds)):
-                    predicted.append(self._out_of_fold(training, number, fold, views, Y))
-            predicted = self._keep(training.final_members(views, Y), predicted)  # step 6
+                if not predicted or not trainer.must_skip_fold(number, len(folds)):
+                    predicted.append(trainer.out_of_fold(number, fold, views, Y, k))
+            predicted = self._keep(trainer.final_members(views, Y), predicted)  # step 6
             if held_out is not None:
                 documents, truth = held_out
                 predicted = [HeldOut(self.member_topk(documents), truth, self.pairs_)]
@@ -236,16 +216,14 @@ class Blend(Model):
     def _split(self, views: Views, Y: Csr, validation: Held | None) -> tuple[Views, Csr, Held | None]:
         """Part the documents for the members from the validation documents, or a sample, for the stacking model."""
         self.trained_rows = None
-        if validation is not None or not self._holds_out_once(Y.shape[0]):
+        # Members are trained once, without a sample, if training them again would cost too much.
+        holds_out_once = Y.shape[0] > training.MAX_OUT_OF_FOLD and self.n_folds is None and self.effort != BEST
+        if validation is not None or not holds_out_once:
             return views, Y, validation
-        held = held_out_folds(Y.shape[0], 1, self.random_state)[0]
+        held = training.held_out_folds(Y.shape[0], 1, self.random_state)[0]
         rest = np.setdiff1d(np.arange(Y.shape[0]), held)
         self.trained_rows = rest
         return views.rows(rest), Y[rest], (views.rows(held), Y[held])
-
-    def _holds_out_once(self, n: int) -> bool:
-        """Return whether members are trained once, without a sample: training them again would cost as much again."""
-        return n > MAX_OUT_OF_FOLD and self.n_folds is None and self.effort != BEST
 
     def _keep(self, members: Mapping[int, Model], predicted: Sequence[HeldOut]) -> list[HeldOut]:
         """Keep these members, by their place, their views, and what they predicted."""
@@ -265,28 +243,15 @@ class Blend(Model):
         """Steps 3 to 5: the stacking model of what members predicted for documents that they had not seen."""
         candidates = []
         for held in predicted:
-            table = stacking_table(held.topk, self.n_candidates, held.pairs.log_counts)
+            table = stacking.stacking_table(held.topk, self.n_candidates, held.pairs.log_counts)
             candidates.append(Candidates(table, table.targets(held.truth), held.pairs))
-        columns = n_columns(len(self.member_views_))
+        columns = stacking.n_columns(len(self.member_views_))
         passes = fit_passes(candidates, columns, self.boosting_rounds, self.random_state, progress)
         self.forest_, self.second_forest_ = passes.first, passes.second
         truth = [held.truth for held in predicted]
         hierarchy = None if self.labels_ is None else self.labels_.hierarchy
         self.precision_ = learn_precision(passes.unseen, truth, self.random_state)
         self.consistent_precision_ = learn_consistent_precision(passes.unseen, truth, hierarchy, self.random_state)
-
-    def _folds(self, Y: Csr) -> list[Fold]:
-        """Return the rows held out in each fold, except folds that hold all labels and leave none to train."""
-        n_folds = self.n_folds or choose_folds(Y.shape[0], self.effort)
-        folds = [held for held in held_out_folds(Y.shape[0], n_folds, self.random_state) if Y[held].nnz < Y.nnz]
-        return [Fold(held, stacked_rows(held, len(folds), self.random_state)) for held in folds]
-
-    def _out_of_fold(self, training: MemberTraining, number: int, fold: Fold, views: Views, Y: Csr) -> HeldOut:
-        """Return what members predict for documents held out of their training (step 2)."""
-        train = np.setdiff1d(np.arange(Y.shape[0]), fold.held)
-        k = self._n_predicted(Y.shape[1])
-        topk = training.predict_fold(number, views.rows(train), Y[train], views.rows(fold.stacked), k)
-        return HeldOut(topk, Y[fold.stacked], count_pairs(Y[train]))
 
     def _n_predicted(self, n_labels: int, k: int = 0) -> int:
         """Return how many labels every member predicts: at least twice as many as become candidates."""
@@ -296,7 +261,8 @@ class Blend(Model):
         """Return what every member predicts: at least twice as many labels as become candidates, or k allowed ones."""
         k = self._n_predicted(self.n_labels_, k) if allowed is None else k
         named = zip(self.members_, self.member_views_, strict=True)
-        return side_by_side([predict_member(member, views, view, k, allowed) for member, view in named])
+        predicted = [training.predict_member(member, views, view, k, allowed) for member, view in named]
+        return training.side_by_side(predicted)
 
     def knows_words(self, texts: Sequence[str]) -> Bools:
         """Return whether a member that reads texts as they are knows a word of each text. Shape (n,)."""
@@ -318,8 +284,9 @@ class Blend(Model):
     def _member_topk_twice(self, views: Views, depth: int, allowed: Bools) -> tuple[MemberTopK, MemberTopK]:
         """Return what every member predicts, and its ``depth`` best of the allowed labels."""
         k, named = self._n_predicted(self.n_labels_), zip(self.members_, self.member_views_, strict=True)
-        pairs = [predict_member_twice(member, views, view, k, depth, allowed) for member, view in named]
-        return side_by_side([every for every, _ in pairs]), side_by_side([among for _, among in pairs])
+        pairs = [training.predict_member_twice(member, views, view, k, depth, allowed) for member, view in named]
+        every, among = (training.side_by_side(tops) for tops in zip(*pairs, strict=True))
+        return every, among
 
     def _fingerprint(self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext) -> dict[str, Any]:
         """Return what identifies this training; empty without a checkpoint folder."""
@@ -337,7 +304,7 @@ class Blend(Model):
         batch = PREDICTED_AT_ONCE
         depth = 0  # the candidates suffice
         if allowed is not None or k > self.n_candidates:
-            depth = further_depth(k, self.n_candidates, self.n_labels_, allowed)
+            depth = stacking.further_depth(k, self.n_candidates, self.n_labels_, allowed)
             batch = max(1, min(batch, PREDICTED_LABELS // depth))
         return in_batches(lambda part: self._rank(part, k, depth, allowed), views, k, batch)
 
@@ -345,39 +312,25 @@ class Blend(Model):
         """Return the k best of the allowed labels of some documents (step 7)."""
         out = TopK.empty(views.n, k)
         predicted, deep = self._predict_members(views, k, depth, allowed)
-        table = stacking_table(predicted, self.n_candidates, self.pairs_.log_counts)
+        table = stacking.stacking_table(predicted, self.n_candidates, self.pairs_.log_counts)
         probabilities = self.both_passes(table)
         weights = self._label_weights
         table.rank(probabilities if weights is None else probabilities * weights[table.labels], out, allowed)
-        if depth:
-            self._rank_further(views, out, depth, allowed, predicted, deep, table, probabilities)
-        return out
-
-    def _rank_further(
-        self,
-        views: Views,
-        out: TopK,
-        depth: int,
-        allowed: Bools | None,
-        predicted: MemberTopK,
-        deep: MemberTopK | None,
-        table: StackingTable,
-        probabilities: Floats,
-    ) -> None:
-        """Add labels beyond the candidates to ``out``, for the documents where they may be among the best."""
-        weights = self._label_weights
+        if not depth:
+            return out
         rows = np.flatnonzero(out.labels[:, -1] < 0) if weights is None else np.arange(views.n)
         if not len(rows):
-            return
-        if deep is None:
+            return out
+        if deep is None:  # labels beyond the candidates may be among the best of these rows
             deep = self.member_topk(views.rows(rows), depth, allowed)
         elif len(rows) < views.n:
             deep = deep.rows(rows)
-        further = further_table(predicted, table, deep, rows, self.pairs_.log_counts)
-        lowest = lowest_scores(table, probabilities)[rows]
-        more = rank_further(further, self.first_pass(further), lowest, out.k, weights)
-        best = best_of_both(TopK(out.labels[rows], out.scores[rows]), more)
+        further = stacking.further_table(predicted, table, deep, rows, self.pairs_.log_counts)
+        lowest = stacking.lowest_scores(table, probabilities)[rows]
+        more = stacking.rank_further(further, self.first_pass(further), lowest, k, weights)
+        best = stacking.best_of_both(TopK(out.labels[rows], out.scores[rows]), more)
         out.labels[rows], out.scores[rows] = best.labels, best.scores
+        return out
 
     def _predict_members(
         self, views: Views, k: int, depth: int, allowed: Bools | None

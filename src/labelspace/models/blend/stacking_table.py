@@ -19,24 +19,14 @@ import numpy as np
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.topk import Scores
 from labelspace.labels.masks import FEW_LABELS, kept_entries
-from labelspace.models.blend.kernels import (
-    COLUMNS_PER_MEMBER,
-    SHARED_COLUMNS,
-    CandidateRows,
-    Rankings,
-    count_candidates,
-    count_further,
-    fill_candidate_features,
-    fill_further_features,
-    rank_candidates,
-)
+from labelspace.models.blend import kernels
 from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 256  # documents per task of a thread: fewer cost calls, more leave threads idle at the end
 BELOW = np.float32(1 - 1e-6)  # a label outside the shortlist is less probable than all in it
 
 
-class MemberTopK(Rankings):
+class MemberTopK(kernels.Rankings):
     """The predictions of every member for the same documents."""
 
     __slots__ = ()
@@ -54,7 +44,7 @@ class MemberTopK(Rankings):
         return MemberTopK(np.ascontiguousarray(self.labels[:, :, :k]), np.ascontiguousarray(self.scores[:, :, :k]))
 
 
-class StackingTable(CandidateRows):
+class StackingTable(kernels.CandidateRows):
     """The candidates of some documents."""
 
     __slots__ = ()
@@ -88,25 +78,25 @@ def rank_rows(labels: Ints, scores: Scores, ends: Longs, out_labels: Ints, out_s
     """Write the candidates with the best scores."""
 
     def rank(start: int, stop: int) -> None:
-        rank_candidates(labels, scores, ends, start, stop, out_labels, out_scores)
+        kernels.rank_candidates(labels, scores, ends, start, stop, out_labels, out_scores)
 
     run_blocks(rank, len(out_labels), ROW_BLOCK)
 
 
 def n_columns(n_members: int) -> int:
     """Return the number of columns of the table of ``n_members`` members."""
-    return COLUMNS_PER_MEMBER * n_members + SHARED_COLUMNS
+    return kernels.COLUMNS_PER_MEMBER * n_members + kernels.SHARED_COLUMNS
 
 
 def stacking_table(predicted: MemberTopK, depth: int, log_counts: Floats) -> StackingTable:
     """Return the candidates: labels that any member ranks among its first ``depth``."""
     listed, n = predicted.labels, predicted.labels.shape[1]
     counts = np.zeros(n, np.int64)
-    run_blocks(lambda start, stop: count_candidates(listed, start, stop, depth, counts), n, ROW_BLOCK)
+    run_blocks(lambda start, stop: kernels.count_candidates(listed, start, stop, depth, counts), n, ROW_BLOCK)
     table = StackingTable.empty(counts, n_columns(len(listed)))
 
     def fill(start: int, stop: int) -> None:
-        fill_candidate_features(predicted, start, stop, depth, log_counts, table)
+        kernels.fill_candidate_features(predicted, start, stop, depth, log_counts, table)
 
     run_blocks(fill, n, ROW_BLOCK)
     return table
@@ -119,13 +109,13 @@ def further_table(
     counts = np.zeros(len(documents), np.int64)
 
     def count(start: int, stop: int) -> None:
-        count_further(deep.labels, documents, start, stop, table, counts)
+        kernels.count_further(deep.labels, documents, start, stop, table, counts)
 
     run_blocks(count, len(documents), ROW_BLOCK)
     further = StackingTable.empty(counts, table.columns.shape[1])
 
     def fill(start: int, stop: int) -> None:
-        fill_further_features(predicted, deep, documents, start, stop, table, log_counts, further)
+        kernels.fill_further_features(predicted, deep, documents, start, stop, table, log_counts, further)
 
     run_blocks(fill, len(documents), ROW_BLOCK)
     return further

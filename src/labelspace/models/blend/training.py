@@ -1,23 +1,32 @@
-"""Training of the members, in folds and on all documents; a step that a checkpoint has is not done again."""
+"""Training of the members, in folds and on all documents; a step that a checkpoint has is not done again.
 
+On a cluster, a member of a fold, or one on all documents, is a task. What a task made becomes a finished step of the
+training, in its checkpoint folder. So the training goes on as one that was interrupted when only the stacking model was
+left, and one whose cluster is lost resumes.
+"""
+
+import tempfile
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelspace import store
 from labelspace.features.language import AUTO
 from labelspace.features.views import Views
 from labelspace.models.base import Model
 from labelspace.models.blend.checkpoints import FinishedSteps
 from labelspace.models.blend.members import BEST, FAST, NORMAL, Member, member_params, view_for, view_width
-from labelspace.models.blend.stacking_model import Cooccurrence
+from labelspace.models.blend.stacking_model import Cooccurrence, count_pairs
 from labelspace.models.blend.stacking_table import MemberTopK
 from labelspace.models.blend.steps import Step, Steps
 from labelspace.models.capabilities import PredictsTwice
-from labelspace.models.fit_context import Budget, FitContext
+from labelspace.models.fit_context import Budget, Executor, FitContext
 from labelspace.models.registry import create
 from labelspace.types import Bools, Csr, LabelSpace, Longs, Progress, TopK, no_progress
 
@@ -96,7 +105,13 @@ class MemberTraining:
         budget.left_out.append(f"fold {fold} of {n_folds}")
         return True
 
-    def predict_fold(self, fold: int, views: Views, Y: Csr, held: Views, k: int) -> MemberTopK:
+    def out_of_fold(self, number: int, fold: Fold, views: Views, Y: Csr, k: int) -> HeldOut:
+        """Return the k labels that members predict for documents held out of their training; folds count from 1."""
+        train = np.setdiff1d(np.arange(Y.shape[0]), fold.held)
+        topk = self._predict_fold(number, views.rows(train), Y[train], views.rows(fold.stacked), k)
+        return HeldOut(topk, Y[fold.stacked], count_pairs(Y[train]))
+
+    def _predict_fold(self, fold: int, views: Views, Y: Csr, held: Views, k: int) -> MemberTopK:
         """Return what each member, trained on ``views``, predicts for the documents held out."""
         predicted = []
         for number, member in enumerate(self.members, 1):
@@ -181,11 +196,88 @@ def side_by_side(predicted: Sequence[TopK]) -> MemberTopK:
     return members
 
 
+class MemberStep(NamedTuple):
+    """A member of a fold, or on all documents; both count from 1."""
+
+    member: int
+    fold: int | None
+    about: dict[str, Any]  # for the files of a member on all documents
+
+    @property
+    def key(self) -> str:
+        """The name of the step among the finished steps."""
+        return member_key(self.member, self.fold)
+
+
+@dataclass(frozen=True)
+class StepData:
+    """The data and settings that all steps share."""
+
+    settings: MemberSettings
+    views: Views
+    Y: Csr
+    folds: Sequence[Fold]
+    k: int  # labels that a member of a fold predicts
+
+
+@contextmanager
+def steps_folder(checkpoint: Path | None, executor: Executor | None) -> Iterator[Path | None]:
+    """Yield the folder of finished steps: ``checkpoint``, or a temporary folder if steps come from a cluster."""
+    if checkpoint is not None or executor is None:
+        yield checkpoint
+        return
+    with tempfile.TemporaryDirectory(prefix="labelspace-") as folder:
+        yield Path(folder)
+
+
+def train_on_cluster(executor: Executor, data: StepData, finished: FinishedSteps, progress: Progress) -> None:
+    """Run all steps that are not finished, steps on all documents first: they take longest."""
+    members = list(enumerate(data.settings.members, 1))
+    steps = [MemberStep(number, None, finished.about(member_key(number), m.method)) for number, m in members]
+    steps += [MemberStep(number, fold, {}) for fold in range(1, len(data.folds) + 1) for number, _ in members]
+    left = [step for step in steps if not finished.is_finished(step.key)]
+    progress("members", len(steps) - len(left), len(steps))
+    for done, (at, (made, seconds)) in enumerate(executor.map_unordered(run_step, data, left, whole_node=True), 1):
+        if isinstance(made, TopK):
+            finished.keep_topk(left[at].key, made, seconds)
+        else:
+            finished.keep_member_files(left[at].key, made)
+        progress("members", len(steps) - len(left) + done, len(steps))
+
+
+def run_step(data: StepData, step: MemberStep) -> tuple[TopK | dict[str, bytes], float]:
+    """Run a step, a task of a cluster; return its result and its seconds."""
+    start = time.perf_counter()
+    return _made(data, step), time.perf_counter() - start
+
+
+def _made(data: StepData, step: MemberStep) -> TopK | dict[str, bytes]:
+    """Return the predictions of a member of a fold, or the files of a member on all documents."""
+    member = data.settings.members[step.member - 1]
+    if step.fold is None:
+        model = data.settings.train(member, data.views, data.Y)
+        with tempfile.TemporaryDirectory(prefix="labelspace-") as folder:
+            path = Path(folder) / "member"
+            store.save(path, step.about, {"model": model}, None)
+            return {file.name: file.read_bytes() for file in path.iterdir()}
+    fold = data.folds[step.fold - 1]
+    train = np.setdiff1d(np.arange(data.Y.shape[0]), fold.held)
+    model = data.settings.train(member, data.views.rows(train), data.Y[train])
+    return predict_member(model, data.views.rows(fold.stacked), member.view, data.k)
+
+
 MIN_DOCUMENTS = 50  # with fewer there is nothing to learn from
 MAX_OUT_OF_FOLD = 20_000  # documents up to which all are predicted out of fold; above, a sample is held out once
 FOLDS = {FAST: 1, NORMAL: 2, BEST: 5}
 SAMPLE_SHARE, MAX_SAMPLE = 0.1, 6_000
 MAX_STACKED = 8_000  # documents that the stacking model learns from
+
+
+def folds(Y: Csr, n_folds: int | None, effort: str, random_state: int) -> list[Fold]:
+    """Return the rows held out in each fold, except folds that hold all labels and leave none to train."""
+    held_out = held_out_folds(Y.shape[0], n_folds or choose_folds(Y.shape[0], effort), random_state)
+    kept = [held for held in held_out if Y[held].nnz < Y.nnz]
+    return [Fold(held, stacked_rows(held, len(kept), random_state)) for held in kept]
 
 
 def choose_folds(n: int, effort: str = NORMAL) -> int:

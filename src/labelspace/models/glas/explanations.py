@@ -11,8 +11,6 @@ there is no embedding: the empty document has a small one, of the units' biases 
 long as any. So what these biases add, s v.h(0) / |h(x)|, is the remainder; without them it is 0.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from labelspace.index import Index
@@ -22,27 +20,25 @@ from labelspace.models.glas.encoder import Int8Encoder
 from labelspace.types import Csr, Doubles, Ints
 
 
-@dataclass
-class LabelVectors:
-    """The labels of an index of (s v, b / bias_scale)."""
+def label_evidence(
+    index: Index, bias_scale: float, encoder: Int8Encoder, normalized: bool, X: Csr, labels: Ints, view: str
+) -> list[Evidence]:
+    """Return the evidence for the z of some labels in one document X (1, n_features).
 
-    index: Index
-    bias_scale: float
-
-    def evidence(self, encoder: Int8Encoder, normalized: bool, X: Csr, labels: Ints, view: str) -> list[Evidence]:
-        """Return the evidence for the z of some labels in one document X (1, n_features)."""
-        document = EncodedDocument(encoder, X)
-        norm = max(float(np.linalg.norm(document.output)), float(MIN_NORM)) if normalized else 1.0
-        is_known, found = np.isin(labels, self.index.ids), []
-        for label, known in zip(labels.tolist(), is_known.tolist(), strict=True):
-            if not known:
-                found.append(Evidence(logit(0.0), logit(0.0)))
-                continue
-            vector = self.index.vectors([label])[0].astype(np.float64)
-            v, b = vector[:-1] / norm, float(vector[-1]) * self.bias_scale
-            shares = ColumnShares(X.indices, document.shares(v))
-            found.append(Evidence(float(document.output @ v) + b, b, {view: shares}))
-        return found
+    ``index`` has the vectors (s v, b / bias_scale) of the labels.
+    """
+    document = EncodedDocument(encoder, X)
+    norm = max(float(np.linalg.norm(document.output)), float(MIN_NORM)) if normalized else 1.0
+    is_known, found = np.isin(labels, index.ids), []
+    for label, known in zip(labels.tolist(), is_known.tolist(), strict=True):
+        if not known:
+            found.append(Evidence(logit(0.0), logit(0.0)))
+            continue
+        vector = index.vectors([label])[0].astype(np.float64)
+        v, b = vector[:-1] / norm, float(vector[-1]) * bias_scale
+        shares = ColumnShares(X.indices, document.shares(v))
+        found.append(Evidence(float(document.output @ v) + b, b, {view: shares}))
+    return found
 
 
 class EncodedDocument:
@@ -50,9 +46,8 @@ class EncodedDocument:
 
     def __init__(self, encoder: Int8Encoder, X: Csr) -> None:
         self.X = X
-        self.embeddings = encoder.feature_embeddings[X.indices] * encoder.feature_scales[X.indices, None].astype(
-            np.float64
-        )
+        scales = encoder.feature_scales[X.indices, None].astype(np.float64)
+        self.embeddings = encoder.feature_embeddings[X.indices] * scales
         dim, bias = len(encoder.hidden_bias), encoder.hidden_bias.astype(np.float64)
         self.weights = encoder.dense_weights.reshape(-1, dim, dim).astype(np.float64)  # of each dense layer
         self.unit_slopes: list[Doubles] = []  # of the activation of each layer

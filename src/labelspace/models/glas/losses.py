@@ -79,69 +79,38 @@ class RegularizerGradient(NamedTuple):
 
 
 def regularizer_gradient(
-    name: str,
-    weight: float,
-    labels: Ints,
-    V: Floats,
-    phi: Floats,
-    similarities: Callable[[Ints], Floats],
-    counts: Longs | None = None,
+    name: str, weight: float, labels: Ints, V: Floats, phi: Floats, U: Callable[[Ints], Floats], counts: Longs | None
 ) -> RegularizerGradient:
-    """Return the gradient of the regularizer of this name; ``similarities(labels)`` is U.
+    """Return the gradient of the regularizer of this name; ``U(labels)`` (m, m) are the similarities of labels.
 
-    ``counts`` (m,) says how often each label was drawn; None counts each once.
+    ``counts`` (m,) says how often each label was drawn; None counts each once. The regularizers are:
+
+    glas        eq. 3, ``weight`` / m^2 ||V V' - U||^2
+    spread_out  eq. 2, ``weight`` / m^2 ||V V'||^2 without the diagonal, which is constant on the sphere
+    laplacian   eq. 4, ``weight`` / m^2 times the sum of ||v - v'||^2 u over pairs
+    gravity     ([16]) ``weight`` times the mean of (phi V')^2: documents and labels repel
     """
     if name == "none" or weight == 0 or not len(labels):
         return RegularizerGradient(labels[:0], V[:0])
-    if name == "glas":
-        return glas_gradient(labels, V, similarities(labels), weight, counts)
-    if name == "spread_out":
-        return spread_out_gradient(labels, V, weight, counts)
-    if name == "laplacian":
-        return laplacian_gradient(labels, V, similarities(labels), weight, counts)
-    return gravity_gradient(labels, V, phi, weight, counts)
-
-
-def glas_gradient(
-    labels: Ints, V: Floats, U: Floats, weight: float, counts: Longs | None = None
-) -> RegularizerGradient:
-    """Return the gradient of eq. 3, ``weight`` / m^2 ||V V' - U||^2; U (m, m) is the co-occurrence similarity."""
-    return _product_gradient(labels, V, V @ V.T - U, weight, counts)
-
-
-def spread_out_gradient(labels: Ints, V: Floats, weight: float, counts: Longs | None = None) -> RegularizerGradient:
-    """Return the gradient of eq. 2, ``weight`` / m^2 ||V V'||^2 without the diagonal, constant on the sphere."""
-    products: Floats = V @ V.T
-    products[np.diag_indices(len(labels))] = 0.0
-    return _product_gradient(labels, V, products, weight, counts)
-
-
-def laplacian_gradient(
-    labels: Ints, V: Floats, U: Floats, weight: float, counts: Longs | None = None
-) -> RegularizerGradient:
-    """Return the gradient of eq. 4, ``weight`` / m^2 times the sum of ||v - v'||^2 u over pairs."""
-    degrees = U.sum(axis=1) if counts is None else U @ counts.astype(np.float32) / counts
-    residual = -U
-    residual[np.diag_indices(len(labels))] += degrees
-    return _product_gradient(labels, V, residual, weight, counts)
-
-
-def gravity_gradient(
-    labels: Ints, V: Floats, phi: Floats, weight: float, counts: Longs | None = None
-) -> RegularizerGradient:
-    """Return the gradient of gravity ([16]), ``weight`` times the mean of (phi V')^2: documents and labels repel."""
-    products: Floats = phi @ V.T
-    if counts is not None:
-        products *= counts.astype(np.float32)
     n_labels = len(labels) if counts is None else int(counts.sum())
-    products *= np.float32(2 * weight / (len(phi) * n_labels))
-    return RegularizerGradient(labels, products.T @ phi, products @ V)
-
-
-def _product_gradient(
-    labels: Ints, V: Floats, residual: Floats, weight: float, counts: Longs | None
-) -> RegularizerGradient:
+    if name == "gravity":
+        products: Floats = phi @ V.T
+        if counts is not None:
+            products *= counts.astype(np.float32)
+        products *= np.float32(2 * weight / (len(phi) * n_labels))
+        return RegularizerGradient(labels, products.T @ phi, products @ V)
+    if name == "laplacian":
+        similarities = U(labels)
+        degrees = similarities.sum(axis=1) if counts is None else similarities @ counts.astype(np.float32) / counts
+        residual = -similarities
+        residual[np.diag_indices(len(labels))] += degrees
+    else:
+        residual = V @ V.T
+        if name == "glas":
+            residual = residual - U(labels)
+        else:
+            residual[np.diag_indices(len(labels))] = 0.0
     if counts is not None:
         residual *= np.outer(counts, counts).astype(np.float32)
-    residual *= np.float32(4 * weight / (len(labels) if counts is None else int(counts.sum())) ** 2)
+    residual *= np.float32(4 * weight / n_labels**2)
     return RegularizerGradient(labels, residual @ V)

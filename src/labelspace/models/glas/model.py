@@ -58,11 +58,11 @@ from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
 from labelspace.models.glas.encoder import Int8Encoder
-from labelspace.models.glas.explanations import LabelVectors
+from labelspace.models.glas.explanations import label_evidence
 from labelspace.models.glas.losses import USE_SIMILARITIES
 from labelspace.models.glas.network import Net, append_bias
 from labelspace.models.glas.training import SCALE, train
-from labelspace.training.losses import seen_labels, sigmoid
+from labelspace.training.losses import listed_probabilities, seen_labels
 from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, TopK
 
 INDEX_QUERIES = 300  # documents that the index is chosen by: more measure its recall better, and take longer
@@ -266,15 +266,12 @@ class Glas(Model):
         if not len(index):
             return TopK.empty(X.shape[0], k)
         top = index.search(append_bias(self._embed(self._rows(X)), self.bias_scale_), k)
-        if self.loss == "bce":
-            listed = top.labels >= 0
-            top.scores[listed] = sigmoid(top.scores[listed])
-        return top
+        return listed_probabilities(top) if self.loss == "bce" else top
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
         """Explain the scores z of some labels, which are log-odds for loss=bce, and scores as they are otherwise."""
-        known, X = LabelVectors(self.index_, self.bias_scale_), self._rows(X)
-        found = known.evidence(self.encoder_, self.normalize_document_embeddings, X, labels, self.view.name)
+        trained = (self.index_, self.bias_scale_, self.encoder_, self.normalize_document_embeddings)
+        found = label_evidence(*trained, self._rows(X), labels, self.view.name)
         return found if self.loss == "bce" else [replace(evidence, score=evidence.log_odds) for evidence in found]
 
     def keep_for_prediction(self) -> Self:

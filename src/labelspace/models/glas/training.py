@@ -141,10 +141,8 @@ def run_epoch(params: Glas, net: Net, data: TrainingData, epoch: int, progress: 
         train_step(params, net, data, rows, None if hard is None else hard[rows], factor, rng)
         progress("batches", done, data.epochs * n_batches)
     if params.optimizer == "sgd" and not net.is_finite():
-        raise ParameterError(
-            f"learning rates must be small enough for SGD, but weights overflowed in epoch {epoch + 1}; "
-            "set a smaller learning_rate and feature_learning_rate"
-        )
+        rule = f"learning rates must be small enough for SGD, but weights overflowed in epoch {epoch + 1}"
+        raise ParameterError(f"{rule}; set a smaller learning_rate and feature_learning_rate")
 
 
 def train_step(

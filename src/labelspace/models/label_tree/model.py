@@ -49,8 +49,7 @@ from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
 from labelspace.models.label_tree.node_training import NO_DOCUMENTS, NodeTraining, TrainedNodes, train_parts
-from labelspace.models.label_tree.path_evidence import PathEvidence
-from labelspace.models.label_tree.search import ROW_BLOCK, AllowedTrees, search_trees
+from labelspace.models.label_tree.search import ROW_BLOCK, AllowedTrees, path_evidence, search_trees
 from labelspace.models.label_tree.weight_parts import WeightParts
 from labelspace.training import model_selection
 from labelspace.types import Bools, Csr, Dataset, Floats, Ints, Longs, TopK
@@ -217,10 +216,9 @@ class LabelTree(Model):
         if not self.label_text:
             return Z
         if context.label_features is None:
-            raise DataError(
-                f"label_text={self.label_text} needs features of the labels' texts, but there are none; train on texts "
-                "with named labels, give fit(..., label_features=...), or set label_text=0"
-            )
+            rule = f"label_text={self.label_text} needs features of the labels' texts, but there are none"
+            remedy = "train on texts with named labels, give fit(..., label_features=...), or set label_text=0"
+            raise DataError(f"{rule}; {remedy}")
         return normalize_rows((Z + self.label_text * normalize_rows(context.label_features[seen])).tocsr())
 
     def _build_tree(self, Z: Csr, seen: Ints, context: FitContext, number: int) -> tuple[Ints, list[Longs]]:
@@ -289,9 +287,8 @@ class LabelTree(Model):
 
     def explain(self, views: Views, labels: Ints) -> list[Evidence]:
         """Explain the scores of labels by integrated gradients along their paths."""
-        view = next(iter(self.widths_))
-        X = normalize_rows(views[view]) if self.normalize else views[view]
-        return [PathEvidence(self, X, label, view).evidence() for label in labels.tolist()]
+        document = (self.scales_, self.parents_, self._documents(views))
+        return [path_evidence(self._trees, *document, label, next(iter(self.widths_))) for label in labels.tolist()]
 
     @cached_property
     def parents_(self) -> Ints:

@@ -9,16 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.kernels import large_arrays
+from labelspace.kernels import large_arrays, tree_classifiers
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.tree_classifiers import (
-    ClassifierOptions,
-    NodeScratch,
-    count_entries,
-    node_training_set,
-    train_children,
-)
 from labelspace.labels.tree import PartitionTree
 from labelspace.models.fit_context import Executor
 from labelspace.models.label_tree.weight_parts import WeightParts
@@ -56,7 +49,7 @@ class NodeTraining:
     columns: list[sp.csc_matrix]  # for each tree, the documents of the labels in the order of its leaves
     forest: list[PartitionTree]
     roots: Ints  # of the trees, among the nodes of all
-    options: ClassifierOptions
+    options: tree_classifiers.ClassifierOptions
     random_state: int
 
     def parts_of(self, tree: int, node: int, negatives: Ints = NO_DOCUMENTS) -> list[NodePart]:
@@ -68,15 +61,17 @@ class NodeTraining:
         """Train the classifiers of a part."""
         tree, below = self.forest[part.tree], self.columns[part.tree]
         new_column, row_index = self._scratch
-        documents = node_training_set(
+        documents = tree_classifiers.node_training_set(
             below.indices, below.indptr, tree.cuts(part.node), part.node == 0, part.negatives, row_index
         )
         root = int(self.roots[part.tree])
         documents = documents._replace(ends=documents.ends[part.first : part.first + CHILD_BLOCK + 1])
-        values, columns = large_arrays.working(count_entries(self.X.indptr, documents.rows), np.float32, np.int32)
-        scratch = NodeScratch(new_column, values, columns)
+        size = tree_classifiers.count_entries(self.X.indptr, documents.rows)
+        values, columns = large_arrays.working(size, np.float32, np.int32)
+        scratch = tree_classifiers.NodeScratch(new_column, values, columns)
         seed = self.random_state + root + part.node + part.first
-        features, weights, stops, biases = train_children(csr_arrays(self.X), documents, self.options, seed, scratch)
+        trained = tree_classifiers.train_children(csr_arrays(self.X), documents, self.options, seed, scratch)
+        features, weights, stops, biases = trained
         begin = root + int(tree.first_child[part.node]) + part.first
         return TrainedPart(begin, features, weights, np.diff(stops), biases)
 

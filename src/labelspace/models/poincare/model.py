@@ -66,15 +66,9 @@ from labelspace.models.base import Model
 from labelspace.models.batched_prediction import overfetch
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
+from labelspace.models.poincare import training
 from labelspace.models.poincare.explanations import VoteEvidence
 from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBall, Sphere
-from labelspace.models.poincare.training import (
-    LEARNING_RATES,
-    TrainingData,
-    embed_documents,
-    split_documents,
-    train_learner,
-)
 from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_weights, rank_by_votes, vote_weight_grid
 from labelspace.training.epochs import VALIDATION_K
 from labelspace.types import Bools, Csr, Floats, Ints, Progress, TopK
@@ -118,7 +112,7 @@ class Poincare(Model):
     )
     alpha: float = param(16.0, real(above=0), "Sharpness of the softmax of distances.")
     similarity_weight: float = param(0.3, real(at_least=0), "Weight of the loss between documents with similar labels.")
-    optimizer: str = param("adagrad", one_of(*LEARNING_RATES), "Optimizer.")
+    optimizer: str = param("adagrad", one_of(*training.LEARNING_RATES), "Optimizer.")
     learning_rate: float | None = param(
         None, real(above=0), "Learning rate of label points; none is the optimizer's."
     ).only_with(loss="labels")
@@ -250,16 +244,16 @@ class Poincare(Model):
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = self.scaled(X)
-        train, held_out, held_out_rows = split_documents(X, Y, self, context)  # step 1
-        data = TrainingData.build(X[train], Y[train], held_out, self)
+        train, held_out, held_out_rows = training.split_documents(X, Y, self, context)  # step 1
+        data = training.TrainingData.build(X[train], Y[train], held_out, self)
         total = self.n_estimators * data.epochs * data.n_batches
+
+        def progress(done: int) -> None:
+            context.progress("batches", min(done, total), total)
+
         with threadpool_limits(1, user_api="blas"):
-            learners = context.train_learners(  # steps 2 to 7
-                train_learner,
-                (data, self),
-                self.n_estimators,
-                lambda done: context.progress("batches", min(done, total), total),
-            )
+            shared = (data, self)  # steps 2 to 7
+            learners = context.train_learners(training.train_learner, shared, self.n_estimators, progress)
         self.Y_ = Y.copy()  # the caller may change theirs
         thetas, scales, label_points, validation_scores = zip(*learners, strict=True)
         self.theta_, self.theta_scales_ = np.stack(thetas), np.stack(scales)
@@ -280,7 +274,7 @@ class Poincare(Model):
 
     def _embed(self, X: Csr, number: int) -> Floats:
         """Return the points of documents, scaled as in training, by one learner. Shape (n, embedding_dim)."""
-        return embed_documents(X, self.theta_[number], self.theta_scales_[number], self.manifold)
+        return training.embed_documents(X, self.theta_[number], self.theta_scales_[number], self.manifold)
 
     def _choose_vote_weights(self, held_out: tuple[Csr, Csr] | None, progress: Progress) -> VoteWeights:
         """Return the weights as given, or the best on held-out documents, if any, or the defaults."""
@@ -325,10 +319,8 @@ class Poincare(Model):
         self.check_fitted()
         for key, needed in (("geometry", "poincare"), ("loss", "labels")):
             if getattr(self, key) != needed:
-                raise ParameterError(
-                    f"a map needs a point in the Poincaré ball for each label, but {key} is {getattr(self, key)}; "
-                    f"train with {key}={needed}"
-                )
+                rule = f"a map needs a point in the Poincaré ball for each label, but {key} is {getattr(self, key)}"
+                raise ParameterError(f"{rule}; train with {key}={needed}")
         index = self.label_indexes_[0]
         points = np.full((self.n_labels_, index.dimension), np.nan, np.float32)
         points[index.ids] = index.points
@@ -339,10 +331,11 @@ class Poincare(Model):
         norms = [np.linalg.norm(points.points.astype(np.float64), axis=1) for points in labels]
         correlations = [spearman(norm, counts[points.ids]) for norm, points in zip(norms, labels, strict=True)]
         undefined = self.geometry == "cosine" or np.isnan(correlations[0])  # all norms are 1, but for rounding
+        label_norms = np.linalg.norm(labels[0].points, axis=1)
         document_norms = np.linalg.norm(self.document_indexes_[0].points.astype(np.float64), axis=1)
         return {
             "norm_against_frequency": None if undefined else round(float(np.mean(correlations)), 4),
-            "mean_norm_of_labels": _mean_norm(labels[0]),
+            "mean_norm_of_labels": round(float(label_norms.mean()), 4) if len(label_norms) else None,
             "mean_norm_of_documents": round(float(document_norms.mean()), 4),
             "accuracy_by_epoch": [[round(score, 5) for score in scores] for scores in validation_scores],
         }
@@ -352,8 +345,3 @@ class Poincare(Model):
         self.check_fitted()
         n_neighbors, sharpness, label_weight = self.vote_weights_
         return {**self.report_, "neighbors": n_neighbors, "sharpness": sharpness, "label_weight": label_weight}
-
-
-def _mean_norm(labels: index.PointIndex) -> float | None:
-    """Return the mean norm of label points; None without any."""
-    return round(float(np.linalg.norm(labels.points, axis=1).mean()), 4) if len(labels) else None

@@ -15,14 +15,8 @@ from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.document_neighbors import label_neighbors
 from labelspace.models.fit_context import FitContext
+from labelspace.models.poincare import losses
 from labelspace.models.poincare.geometry import Manifold
-from labelspace.models.poincare.losses import (
-    SampledPairs,
-    label_loss_gradients,
-    pair_loss_gradients,
-    sample_pairs,
-    similarity_loss_gradient,
-)
 from labelspace.models.poincare.voting import rank_by_votes, vote_weight_grid
 from labelspace.training.epochs import (
     VALIDATION_K,
@@ -138,11 +132,11 @@ class Net:
         """Return the points of documents. Shape (n, dimension)."""
         return self.manifold.project(self.document_vectors((X.data, X.indices, X.indptr)))
 
-    def sampled_points(self, sampled: SampledLabels | SampledPairs) -> Floats:
+    def sampled_points(self, sampled: SampledLabels | losses.SampledPairs) -> Floats:
         """Return the points of the sampled labels. Shape (n, dimension)."""
         return self.label_points if sampled.covers_all else self.label_points[sampled.ids]
 
-    def update_labels(self, sampled: SampledLabels | SampledPairs, gradient: Floats, lr_decay: float) -> None:
+    def update_labels(self, sampled: SampledLabels | losses.SampledPairs, gradient: Floats, lr_decay: float) -> None:
         """Move the points of the sampled labels on their Euclidean gradient."""
         points, learning_rate = self.sampled_points(sampled), self.learning_rate * lr_decay
         updated = self.manifold.riemannian_step(points, gradient, self.label_optimizer, sampled.ids, learning_rate)
@@ -231,11 +225,11 @@ def train_batch(
     batch = batch_rows(data.X, rows, data.input_dropout, rng)  # step 3
     r, true = net.document_vectors(batch), data.Y[rows]
     lifted = net.manifold.lift_projected(r)
-    sampled: SampledLabels | SampledPairs
+    sampled: SampledLabels | losses.SampledPairs
     if params.negatives == "per_document":  # steps 4 and 5
-        sampled = sample_pairs(true, true, params.n_negatives, rng)
+        sampled = losses.sample_pairs(true, true, params.n_negatives, rng)
         points = net.sampled_points(sampled)
-        by_lifted, by_targets = pair_loss_gradients(
+        by_lifted, by_targets = losses.pair_loss_gradients(
             net.manifold, lifted, net.manifold.lift(points), sampled, params.alpha
         )
         by_points = net.manifold.lift_backward(points, by_targets)
@@ -245,9 +239,9 @@ def train_batch(
         else:
             sampled = sample_labels(true, data.columns, params.n_negatives, rng)
         points = net.sampled_points(sampled)
-        by_lifted, by_points = label_loss_gradients(net.manifold, lifted, points, sampled, params.alpha)
+        by_lifted, by_points = losses.label_loss_gradients(net.manifold, lifted, points, sampled, params.alpha)
     if params.similarity_weight:  # step 6
-        by_lifted += similarity_loss_gradient(net.manifold, lifted, true, params.similarity_weight)
+        by_lifted += losses.similarity_loss_gradient(net.manifold, lifted, true, params.similarity_weight)
     net.update_labels(sampled, by_points, lr_decay)  # step 7
     net.update_theta(batch, net.manifold.lift_projected_backward(r, by_lifted), lr_decay)
 
@@ -258,12 +252,16 @@ def train_on_neighbors(
     """Update on one batch with loss=neighbors: targets are documents, which are embedded and moved like the batch."""
     true = graph[rows]
     itself = sp.csr_matrix((np.ones(len(rows), np.float32), rows, np.arange(len(rows) + 1)), shape=true.shape)
-    pairs = sample_pairs(true, true + itself, params.n_negatives, rng)  # step 4
+    pairs = losses.sample_pairs(true, true + itself, params.n_negatives, rng)  # step 4
     batch = batch_rows(data.X, np.concatenate([rows, pairs.ids]), data.input_dropout, rng)  # step 3
     r, n = net.document_vectors(batch), len(rows)
     lifted = net.manifold.lift_projected(r)
-    by_documents, by_targets = pair_loss_gradients(net.manifold, lifted[:n], lifted[n:], pairs, params.alpha)  # step 5
+    by_documents, by_targets = losses.pair_loss_gradients(
+        net.manifold, lifted[:n], lifted[n:], pairs, params.alpha
+    )  # step 5
     if params.similarity_weight:  # step 6
-        by_documents += similarity_loss_gradient(net.manifold, lifted[:n], data.Y[rows], params.similarity_weight)
+        by_documents += losses.similarity_loss_gradient(
+            net.manifold, lifted[:n], data.Y[rows], params.similarity_weight
+        )
     by_lifted = np.concatenate([by_documents, by_targets])
     net.update_theta(batch, net.manifold.lift_projected_backward(r, by_lifted), lr_decay)  # step 7

@@ -239,13 +239,10 @@ class Treespace(Model):
         rng = np.random.default_rng([self.random_state, number])
         penalties = Penalties(self.consistency_weight, self.projection_rank, self.weight_decay, self.dimension_penalty)
         ball = self.space == "poincare"
+        learning_rates = (self.learning_rate, self.dense_learning_rate, self.feature_learning_rate)
         net = LevelNet(data.X, self._layout, self.hidden_dim, data.probabilities, rng, ball=ball, penalties=penalties)
         for rows, lr_decay in batches(data.X.shape[0], batch_size, epochs, rng, lambda *_: tick(1)):
-            rates = LearningRates(
-                self.learning_rate * lr_decay,
-                self.dense_learning_rate * lr_decay,
-                self.feature_learning_rate * lr_decay,
-            )
+            rates = LearningRates(*(rate * lr_decay for rate in learning_rates))
             batch = batch_rows(data.X, rows, self.input_dropout, rng)
             net.train_step(batch, rows, data.paths, data.weights[rows], self.dropout, rates, rng)
         return QuantizedLevelNet.from_net(net)
@@ -339,8 +336,6 @@ def level_weights(value: LevelWeight, levels: int) -> Floats:
     if len(weights) == 1:
         return np.float32(weights[0]) ** np.arange(levels, dtype=np.float32)
     if len(weights) != levels:
-        raise ParameterError(
-            f"level_weight of treespace must be one number or {levels}, one for each level of the hierarchy, but has "
-            f"{len(weights)}; set it so"
-        )
+        rule = f"level_weight of treespace must be one number or {levels}, one for each level of the hierarchy"
+        raise ParameterError(f"{rule}, but has {len(weights)}; set it so")
     return np.array(weights, np.float32)

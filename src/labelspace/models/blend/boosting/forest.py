@@ -16,21 +16,13 @@ import numpy.typing as npt
 
 from labelspace.estimator.state_constraints import array, ids, must
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.blend.boosting.kernels import (
-    MAX_LEAVES,
-    N_BINS,
-    Bytes,
-    GrowthOptions,
-    LeafBits,
-    forest_scores,
-    grow_tree,
-)
+from labelspace.models.blend.boosting import kernels
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Floats, Ints, Longs, Progress
 
 ROW_BLOCK = 8192  # rows per task of a thread
 BINNING_SAMPLE = 200_000  # rows that the bins are made from: more give finer quantiles and take longer
-GROWTH = GrowthOptions(MAX_LEAVES, min_child_weight=1.0, l2=1.0, learning_rate=0.05)
+GROWTH = kernels.GrowthOptions(kernels.MAX_LEAVES, min_child_weight=1.0, l2=1.0, learning_rate=0.05)
 NO_NODES, NO_VALUES = np.zeros(0, np.int32), np.zeros(0, np.float32)
 
 
@@ -54,24 +46,27 @@ class Forest:
         must(np.array_equal(once, np.arange(n)) and (np.diff(self.roots) > 0).all(), "nodes of one tree each")
         tree = self.trees()
         must((tree[inner] == tree[left]).all() and (tree[inner] == tree[left + 1]).all(), "trees one after another")
-        must(np.bincount(tree[self.column < 0]).max(initial=0) <= MAX_LEAVES, f"trees of at most {MAX_LEAVES} leaves")
+        must(
+            np.bincount(tree[self.column < 0]).max(initial=0) <= kernels.MAX_LEAVES,
+            f"trees of at most {kernels.MAX_LEAVES} leaves",
+        )
 
     def trees(self) -> Longs:
         """Return the tree of each node."""
         return np.searchsorted(self.roots, np.arange(len(self.column)), side="right") - 1
 
     @cached_property
-    def _leaf_bits(self) -> LeafBits:
+    def _leaf_bits(self) -> kernels.LeafBits:
         return leaf_bits(self)
 
     def probabilities(self, F: Floats) -> Floats:
         """Return the probability of a yes for each row of F (n, columns)."""
         scores, forest = np.full(len(F), self.base[0], np.float32), self._leaf_bits
-        run_blocks(lambda start, stop: forest_scores(F, start, stop, forest, scores), len(F), ROW_BLOCK)
+        run_blocks(lambda start, stop: kernels.forest_scores(F, start, stop, forest, scores), len(F), ROW_BLOCK)
         return sigmoid(scores)
 
 
-def leaf_bits(forest: Forest) -> LeafBits:
+def leaf_bits(forest: Forest) -> kernels.LeafBits:
     """Lay out a forest for ``forest_scores``."""
     inner, leaves = np.flatnonzero(forest.column >= 0), np.flatnonzero(forest.column < 0)
     left = forest.left[inner].astype(np.int64)
@@ -82,17 +77,17 @@ def leaf_bits(forest: Forest) -> LeafBits:
     for node, child in zip(inner.tolist(), left.tolist(), strict=True):
         first[child], first[child + 1] = first[node], first[node] + n_leaves[child]
     cleared = ((1 << n_leaves[left]) - 1) << first[left]
-    values = np.zeros((len(forest.roots), MAX_LEAVES), np.float32)
+    values = np.zeros((len(forest.roots), kernels.MAX_LEAVES), np.float32)
     values[forest.trees()[leaves], first[leaves]] = forest.value[leaves]
     ends = np.append(np.searchsorted(inner, forest.roots), len(inner)).astype(np.int64)
     masks = (~cleared & (2**32 - 1)).astype(np.uint32)
-    return LeafBits(ends, forest.column[inner], forest.threshold[inner], masks, values)
+    return kernels.LeafBits(ends, forest.column[inner], forest.threshold[inner], masks, values)
 
 
 class BinnedColumns(NamedTuple):
     """The columns of a table, cut into bins."""
 
-    bins: Bytes  # (n, columns)
+    bins: kernels.Bytes  # (n, columns)
     edges: list[Floats]  # of each column: the largest value of each bin but the last
 
     @classmethod
@@ -113,7 +108,7 @@ def fit_forest(
     binned: BinnedColumns,
     y: Floats,
     n_rounds: int = 200,
-    options: GrowthOptions = GROWTH,
+    options: kernels.GrowthOptions = GROWTH,
     progress: Progress | None = None,
 ) -> Forest:
     """Learn a forest from the rows of a table and targets y of 0 and 1.
@@ -130,7 +125,7 @@ def fit_forest(
     roots, size = [], 0
     for done in range(n_rounds if len(y) else 0):  # step 3
         p = sigmoid(scores)
-        column, bins, left, value = grow_tree(binned.bins, p - y, p * (1 - p), options, scores)
+        column, bins, left, value = kernels.grow_tree(binned.bins, p - y, p * (1 - p), options, scores)
         splits = zip(column.tolist(), bins.tolist(), strict=True)
         threshold = [binned.edges[c][b] if c >= 0 else 0.0 for c, b in splits]
         columns.append(column)
@@ -156,6 +151,6 @@ def _sample(F: Floats, random_state: int) -> Floats:
 def _bin_edges(column: Floats) -> Floats:
     """Return the largest value of each bin except the last: at most N_BINS - 1 values, increasing."""
     values = np.unique(column)
-    if len(values) <= N_BINS:
+    if len(values) <= kernels.N_BINS:
         return values[:-1]
-    return np.unique(np.quantile(column, np.linspace(0, 1, N_BINS + 1)[1:-1], method="lower"))
+    return np.unique(np.quantile(column, np.linspace(0, 1, kernels.N_BINS + 1)[1:-1], method="lower"))
