@@ -297,8 +297,8 @@ def test_a_batch_on_neighbors_compares_no_document_with_itself_and_moves_both_of
     model = quick(loss="neighbors", negatives="per_document", n_negatives=2000, route="vote", stop_by="votes")
     X, drawn = normalize_rows(small.X), []
     data = TrainingData.build(X, small.Y, None, model)
-    net, sample_pairs = create_net(model, data), training.sample_pairs
-    monkeypatch.setattr(training, "sample_pairs", lambda *args: drawn.append(sample_pairs(*args)) or drawn[0])
+    net, sample_pairs = create_net(model, data), training.losses.sample_pairs
+    monkeypatch.setattr(training.losses, "sample_pairs", lambda *args: drawn.append(sample_pairs(*args)) or drawn[0])
     theta, rows = net.theta.vectors.copy(), np.array([3, 200], np.int32)
     train_batch(net, data, model, rows, 0.5, np.random.default_rng(1))
     targets = drawn[0].ids[drawn[0].targets]
