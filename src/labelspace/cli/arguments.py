@@ -46,8 +46,7 @@ class OptionGroup:
         app = typer.Typer(add_completion=False)
         app.command()(make)
         command = get_command(app)
-        assert command.callback is not None
-        convert = command.callback  # typer's: converts paths, and calls ``make``
+        convert: Any = command.callback  # typer's: converts paths, and calls ``make``
         return cls(command.params, lambda given, quiet: convert(**given))  # type: ignore[arg-type]
 
     def __call__(self, text: str) -> None:
