@@ -84,16 +84,14 @@ class BlendEvidence:
 
     def of_labels(self) -> list[Evidence]:
         """Return the evidence for each label."""
-        by_member = [self._of_member(member, self.labels) for member in self.members]
-        return [
-            self._of_label(label, [None if found is None else found[i] for found in by_member])
-            for i, label in enumerate(self.labels.tolist())
-        ]
+        n = len(self.labels)
+        by_member = [self._of_member(member) or [None] * n for member in self.members]
+        return list(map(self._of_label, self.labels.tolist(), zip(*by_member, strict=True)))
 
-    def _of_member(self, member: MemberView, labels: Ints) -> list[Evidence] | None:
+    def _of_member(self, member: MemberView) -> Sequence[Evidence | None] | None:
         if not isinstance(member.model, Explains):
             return None
-        return member.model.explain(member.model.read(view_for(member.model, self.views, member.view)), labels)
+        return member.model.explain(member.model.read(view_for(member.model, self.views, member.view)), self.labels)
 
     def _of_label(self, label: int, by_member: Sequence[Evidence | None]) -> Evidence:
         row = self._row(label)
@@ -188,10 +186,7 @@ class BlendEvidence:
             voters += [voter._replace(share=scale * voter.share, view=member.view) for voter in evidence.voters]
             path += [step._replace(share=scale * step.share) for step in evidence.path]
         members.append(MemberShare(OTHER_LABELS, None, None, log_odds - baseline - float(shares.sum())))
-        merged = {
-            view: ColumnShares(*(np.concatenate(arrays) for arrays in zip(*own, strict=True)))
-            for view, own in columns.items()
-        }
+        merged = {view: ColumnShares(*map(np.concatenate, zip(*own, strict=True))) for view, own in columns.items()}
         return Evidence(log_odds, baseline, merged, phrases, voters, path, members)
 
     def _by_view(self, member: MemberView, part: ColumnShares) -> list[tuple[str, ColumnShares]]:

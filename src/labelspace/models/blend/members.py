@@ -41,10 +41,7 @@ MEMBER_PARAMS: dict[str, dict[str, Any]] = {
     "poincare": {"n_estimators": 3},
 }
 """Parameters of members that differ from the method's own defaults: as good in the ensemble, and quicker."""
-WIDE_VIEWS = {
-    WORDS.name: (f"{WORDS.name}+{CHARS.name}", BIGRAMS.name),
-    STEMS.name: (f"{STEMS.name}+{CHARS.name}", STEM_BIGRAMS.name),
-}
+WIDE_VIEWS = {WORDS.name: ("words+chars", BIGRAMS.name), STEMS.name: ("stems+chars", STEM_BIGRAMS.name)}
 """For each view of words, the views of short and of longer texts for linear classifiers, which use many features."""
 SHORT_TEXT = 300  # mean characters up to which character n-grams say more than bigrams
 MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than they give

@@ -138,11 +138,7 @@ def fit_passes(
         nonlocal done
         before, done = done, done + n_rounds
         return fit_forest(
-            binned,
-            targets,
-            n_rounds,
-            GROWTH,
-            progress=lambda step, now, total: progress(step, before + now, N_FORESTS * total),
+            binned, targets, n_rounds, GROWTH, lambda step, now, total: progress(step, before + now, N_FORESTS * total)
         )
 
     def of_other_half(binned: BinnedColumns, rows: Floats, targets: Floats, in_half: Bools) -> Floats:

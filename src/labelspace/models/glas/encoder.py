@@ -19,7 +19,7 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.training.dense_layers import DenseLayer
 from labelspace.training.optimizers import AdagradParameter, AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
-from labelspace.types import Csr, Floats, Ints
+from labelspace.types import Csr, Floats, Ints, Rng
 
 ROW_BLOCK = 64  # documents per task
 
@@ -135,14 +135,14 @@ class Encoder:
                 layer.bias = FixedParameter(layer.bias.value)
 
     @classmethod
-    def random(cls, X: Csr, shape: EncoderShape, rng: np.random.Generator) -> Self:
+    def random(cls, X: Csr, shape: EncoderShape, rng: Rng) -> Self:
         """Draw the weights."""
         layer, dim = SgdLayer if shape.sgd else SparseLayer, shape.dim
         features = layer.random(X, dim, rng, shape.weight_norm)
         dense = [DenseLayer.random(dim, dim, rng, shape.weight_norm) for _ in range(shape.n_layers - 1)]
         return cls(features, dense, shape)
 
-    def forward(self, batch: Batch, dropout: float, rng: np.random.Generator) -> Activations:
+    def forward(self, batch: Batch, dropout: float, rng: Rng) -> Activations:
         """Return the embeddings of a batch, with dropout of hidden units."""
         bias = self.bias.value
         if self.features.normalized:
@@ -158,7 +158,7 @@ class Encoder:
         embeddings = output / norms[:, None] if self.normalized else output
         return Activations(batch, preactivation, masks, hidden, norms, embeddings)
 
-    def _mask(self, values: Floats, dropout: float, rng: np.random.Generator) -> Floats:
+    def _mask(self, values: Floats, dropout: float, rng: Rng) -> Floats:
         mask = np.ones_like(values)
         if dropout:
             mask[rng.random(values.shape, np.float32) < dropout] = 0.0

@@ -15,7 +15,7 @@ from labelspace.models.glas.losses import RegularizerGradient
 from labelspace.training.epochs import VALIDATION_K, r_precision
 from labelspace.training.losses import SampledLabels, log_odds
 from labelspace.training.optimizers import AdagradParameter, AdamParameter
-from labelspace.types import Csr, Floats, Ints, TopK
+from labelspace.types import Csr, Floats, Ints, Rng, TopK
 
 if TYPE_CHECKING:
     from labelspace.models.glas.hard_negatives import LabelLists
@@ -41,9 +41,7 @@ class Net:
         self.n_steps = 0  # steps started
 
     @classmethod
-    def random(
-        cls, encoder: Encoder, Y: Csr, scale: float, bias: str, rng: np.random.Generator, sgd: bool, normalized: bool
-    ) -> Self:
+    def random(cls, encoder: Encoder, Y: Csr, scale: float, bias: str, rng: Rng, sgd: bool, normalized: bool) -> Self:
         """Draw label embeddings of length 1; biases start at their ``log_odds``, at ``zero``, or there are ``none``."""
         dim, n_labels = len(encoder.bias.value), Y.shape[1]
         embeddings = np.zeros((n_labels, dim + 1), np.float32)

@@ -19,7 +19,7 @@ from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import Curve, batch_schedule, epoch_batches, run_epochs
 from labelspace.training.losses import MAX_UNSAMPLED_LABELS, SampledLabels, sample_labels, seen_labels
 from labelspace.training.sparse_layers import batch_rows, default_input_dropout
-from labelspace.types import Csr, Floats, Ints, Longs, Progress
+from labelspace.types import Csr, Floats, Ints, Longs, Progress, Rng
 
 if TYPE_CHECKING:
     from labelspace.models.glas.model import Glas
@@ -61,7 +61,7 @@ class TrainingData:
         schedule = batch_schedule(X.shape[0], params.batch_size, params.epochs, ENOUGH_STEPS, EPOCH_BOUNDS)
         return cls(X, Y, labels, all_labels, U, *schedule, input_dropout, np.full(Y.shape[1], -1, np.int32))
 
-    def sample_labels(self, Y: Csr, n_negatives: int, hard: Ints | None, rng: np.random.Generator) -> SampledLabels:
+    def sample_labels(self, Y: Csr, n_negatives: int, hard: Ints | None, rng: Rng) -> SampledLabels:
         """Return the labels that a batch trains on: all, or its labels Y with ``hard`` and random negatives."""
         if self.all_labels:
             return SampledLabels(self.labels, Y.indices, Y.indptr)
@@ -75,7 +75,7 @@ class TrainingData:
         return out
 
 
-def sample_positives(ends: Ints, rng: np.random.Generator) -> Longs:
+def sample_positives(ends: Ints, rng: Rng) -> Longs:
     """Draw one label of each document, as its position in the csr indices; -1 for a document without labels."""
     counts = np.diff(ends)
     positions = ends[:-1] + (rng.random(len(counts)) * counts).astype(np.int64)
@@ -146,7 +146,7 @@ def run_epoch(params: Glas, net: Net, data: TrainingData, epoch: int, progress: 
 
 
 def train_step(
-    params: Glas, net: Net, data: TrainingData, rows: Ints, hard: Ints | None, lr_decay: float, rng: np.random.Generator
+    params: Glas, net: Net, data: TrainingData, rows: Ints, hard: Ints | None, lr_decay: float, rng: Rng
 ) -> None:
     """Update on one batch, the body of Algorithm 2; ``hard`` are the hard negatives of its documents."""
     net.n_steps += 1

@@ -4,10 +4,7 @@ The largest weight of each feature says its scale, the number of weights that ar
 starts, and then each weight is put into its place. Nothing but the result and a part at a time is in memory.
 """
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from labelspace.kernels.compiled import kernel
 from labelspace.kernels.quantize import Int8s
@@ -30,16 +27,12 @@ def count_weights(features: Ints, weights: Floats, scales: Floats, counts: Longs
 
 @kernel()
 def place_weights(
-    features: Ints,
-    weights: Floats,
-    sizes: Longs,
-    first_node: int,
-    scales: Floats,
-    ends: Longs,
-    values: Int8s,
-    nodes: npt.NDArray[Any],
+    features: Ints, weights: Floats, sizes: Longs, first: int, scales: Floats, ends: Longs, values: Int8s, nodes: Ints
 ) -> None:
-    """Put the weights of some nodes, ``sizes`` of each, at the ``ends`` of their features' rows, which move on."""
+    """Put the weights of nodes, ``sizes`` of each, at the ``ends`` of their features' rows, which move on.
+
+    ``first`` is the number of the first of these nodes.
+    """
     at = 0
     for i in range(len(sizes)):
         for j in range(at, at + sizes[i]):
@@ -47,6 +40,6 @@ def place_weights(
             value = np.rint(weights[j] / scales[feature])
             if value != 0.0:
                 values[ends[feature]] = np.int8(value)
-                nodes[ends[feature]] = first_node + i
+                nodes[ends[feature]] = first + i
                 ends[feature] += 1
         at += sizes[i]

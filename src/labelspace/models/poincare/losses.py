@@ -11,7 +11,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.poincare.geometry import Array, Manifold
 from labelspace.training.losses import SampledLabels, pairwise_softmax_gradient
-from labelspace.types import Csr, Floats, Ints, Longs
+from labelspace.types import Csr, Floats, Ints, Longs, Rng
 
 ROW_BLOCK = 64  # documents per task
 SIMILARITY_ALPHA = 4.0  # alpha of the softmax of distances between documents: larger, only the nearest count
@@ -107,7 +107,7 @@ class SampledPairs:
     covers_all = False  # as in ``SampledLabels``: these are not all targets, in their order
 
 
-def sample_pairs(true: Csr, excluded: Csr, n_negatives: int, rng: np.random.Generator) -> SampledPairs:
+def sample_pairs(true: Csr, excluded: Csr, n_negatives: int, rng: Rng) -> SampledPairs:
     """Return the positives ``true`` of each document, and ``n_negatives`` drawn for it uniformly, with replacement.
 
     The columns of both matrices are the targets. No column in a document's row of ``excluded`` is drawn; a document
@@ -130,7 +130,7 @@ def sample_pairs(true: Csr, excluded: Csr, n_negatives: int, rng: np.random.Gene
     )
 
 
-def draw_outside(excluded: Csr, n_draws: int, rng: np.random.Generator) -> Longs:
+def draw_outside(excluded: Csr, n_draws: int, rng: Rng) -> Longs:
     """Draw columns for each row, uniformly with replacement, among those the row does not have. Shape (n, n_draws).
 
     The m-th column that a row lacks is m + i, where i of its own columns are below it: those with c_i - i <= m for

@@ -98,9 +98,7 @@ class Poincare(Model):
     n_estimators: int = param(1, integer(1, at_most=100), "Number of learners, whose votes are averaged.")
     geometry: str = param("poincare", one_of("poincare", "euclidean", "cosine"), "Geometry of the space.")
     projection: str = param(
-        "exponential",
-        one_of("exponential", "clip"),
-        "Map of documents to the ball: exponential, or clip as in the paper.",
+        "exponential", one_of("exponential", "clip"), "Map of documents to the ball: exponential, or the paper's clip."
     ).only_with(geometry="poincare")
     loss: str = param(
         "labels",
@@ -120,9 +118,7 @@ class Poincare(Model):
         None, real(above=0), "Learning rate of the document map; none is the optimizer's."
     )
     schedule: str | None = param(
-        None,
-        one_of("linear", "constant"),
-        "Learning rates fall linearly to 0 or are constant; none is the optimizer's.",
+        None, one_of("linear", "constant"), "Learning rates: linear to 0, or constant; none is the optimizer's."
     )
     init_std: float = param(1e-2, real(above=0), "Standard deviation of the document map at the start.")
     normalize: bool = parameters.normalize()

@@ -30,7 +30,7 @@ from labelspace.training.epochs import (
 from labelspace.training.losses import MAX_UNSAMPLED_LABELS, SampledLabels, sample_labels, seen_labels
 from labelspace.training.optimizers import RowAdagrad, RowAdam, RowOptimizer, RowSgd
 from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows, default_input_dropout
-from labelspace.types import Csr, Floats, Ints, TopK
+from labelspace.types import Csr, Floats, Ints, Rng, TopK
 
 if TYPE_CHECKING:
     from labelspace.models.poincare.model import Poincare
@@ -116,7 +116,7 @@ class Net:
         self.zeros = np.zeros(label_points.shape[1], np.float32)
 
     @classmethod
-    def random(cls, params: Poincare, X: Csr, n_labels: int, rng: np.random.Generator) -> Net:
+    def random(cls, params: Poincare, X: Csr, n_labels: int, rng: Rng) -> Net:
         """Draw theta and label points near the origin; the row of theta is 0 for a feature without documents."""
         theta = SparseLayer.random(X, params.embedding_dim, rng, init_std=params.init_std)
         label_points = rng.standard_normal((n_labels, params.embedding_dim), np.float32) * np.float32(LABEL_SCALE)
@@ -215,9 +215,7 @@ def vote_score(net: Net, data: TrainingData, params: Poincare) -> float:
     return r_precision(rank_by_votes(neighbors, weights, "vote", params.alpha, data.Y, k), truth)
 
 
-def train_batch(
-    net: Net, data: TrainingData, params: Poincare, rows: Ints, lr_decay: float, rng: np.random.Generator
-) -> None:
+def train_batch(net: Net, data: TrainingData, params: Poincare, rows: Ints, lr_decay: float, rng: Rng) -> None:
     """Update on the documents of one batch (steps 3 to 7); ``lr_decay`` is the factor of the learning rates."""
     if data.graph is not None:
         train_on_neighbors(net, data, data.graph, params, rows, lr_decay, rng)
@@ -247,7 +245,7 @@ def train_batch(
 
 
 def train_on_neighbors(
-    net: Net, data: TrainingData, graph: Csr, params: Poincare, rows: Ints, lr_decay: float, rng: np.random.Generator
+    net: Net, data: TrainingData, graph: Csr, params: Poincare, rows: Ints, lr_decay: float, rng: Rng
 ) -> None:
     """Update on one batch with loss=neighbors: targets are documents, which are embedded and moved like the batch."""
     true = graph[rows]

@@ -17,7 +17,7 @@ from labelspace.models.treespace.layout import LevelLayout
 from labelspace.models.treespace.projections import INIT_STD, ParentMatrices, ParentProjections, Penalties, Projections
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
-from labelspace.types import Csr, Floats, Ints
+from labelspace.types import Csr, Floats, Ints, Rng
 
 FEATURE_INIT_STD = 0.03  # small: most features are rare, and their initial embeddings are noise
 MIN_PROBABILITY, MAX_PROBABILITY = 1e-6, 1 - 1e-3  # of a child, at initialization
@@ -41,7 +41,7 @@ class LevelNet:
         shape: LevelLayout,
         hidden_dim: int,
         probabilities: Floats,
-        rng: np.random.Generator,
+        rng: Rng,
         *,
         ball: bool = False,
         penalties: Penalties | None = None,
@@ -63,14 +63,7 @@ class LevelNet:
             self.projections = ParentMatrices.init(shape) if rank is None else Projections.init(shape, rank, rng)
 
     def train_step(
-        self,
-        batch: Batch,
-        rows: Ints,
-        paths: Paths,
-        weights: Floats,
-        dropout: float,
-        rates: LearningRates,
-        rng: np.random.Generator,
+        self, batch: Batch, rows: Ints, paths: Paths, weights: Floats, dropout: float, rates: LearningRates, rng: Rng
     ) -> None:
         """Update all weights on a batch, given the paths of all documents, and the batch's weights (batch, levels)."""
         self.n_steps += 1

@@ -13,7 +13,7 @@ import numpy as np
 from labelspace.models.treespace.kernels import ADAGRAD_EPSILON, TrainedNodes
 from labelspace.models.treespace.layout import LevelLayout
 from labelspace.training.optimizers import AdamParameter, RowAdagrad
-from labelspace.types import Floats, Ints, Longs
+from labelspace.types import Floats, Ints, Longs, Rng
 
 INIT_STD = 0.05  # of embeddings and of the downs at the start
 SHARED_SLOWDOWN = 10  # the rate of shared matrices is so much lower: every parent of a level moves them, by Adam
@@ -77,7 +77,7 @@ class Projections(ParentProjections):
     optimizers: tuple[RowAdagrad, RowAdagrad]  # of ups and downs
 
     @classmethod
-    def init(cls, layout: LevelLayout, rank: int, rng: np.random.Generator) -> Self:
+    def init(cls, layout: LevelLayout, rank: int, rng: Rng) -> Self:
         """Start where P keeps the coordinates that both levels have; u is 0."""
         pairs = zip(layout.widths[:-1].tolist(), layout.widths[1:].tolist(), strict=True)
         n, widest = len(layout.nodes), int(layout.widths.max())
