@@ -1,14 +1,15 @@
 """Compile the kernels into numba's cache before the tests, which run in several processes and would each compile them.
 
 Every method, with each of its settings in ``tests/models/variants.py``, learns a few documents, is saved and loaded,
-and tags them. What only a test of its own calls is compiled there.
+and tags them; with its small settings it also learns features that are read from a file. Then labels are searched.
+What only a test of its own calls is compiled there.
 """
 
 import sys
 from contextlib import suppress
 from importlib.util import find_spec
 
-from labelspace.experiment.warmup import compile_kernels, few_documents
+from labelspace.experiment.warmup import compile_kernels, few_documents, few_rows, reads_features
 from labelspace.models.registry import METHODS
 from tests.models.variants import OTHERS, SMALL
 
@@ -19,12 +20,19 @@ def main(part: int, parts: int) -> None:
     """Run this part of the methods, 1 to ``parts``, without those whose packages are not installed."""
     names = list(METHODS)
     first, last = ((number * len(names)) // parts for number in (part - 1, part))
-    documents = few_documents()
+    documents, rows = few_documents(), few_rows()
     for name in names[first:last]:
         if name not in NEED_TORCH or find_spec("torch"):
             for params in (SMALL.get(name, {}), *OTHERS.get(name, ())):
                 with suppress(Exception):  # the tests say more of it
                     compile_kernels(name, documents, params)
+            if reads_features(name, documents):
+                with suppress(Exception):
+                    compile_kernels(name, rows, SMALL.get(name, {}))
+    if part == parts:
+        from labelspace.server.label_search import LabelSearch
+
+        LabelSearch(documents.labels).find("warm", limit=5)
 
 
 if __name__ == "__main__":

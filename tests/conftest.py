@@ -1,5 +1,7 @@
 """Fixtures of all tests: planted data, a runner of the command line, and a browser."""
 
+import os
+import shutil
 import sys
 
 import pytest
@@ -17,6 +19,14 @@ settings.register_profile("labelspace", deadline=None, derandomize=True)
 settings.load_profile("labelspace")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def unsynced():
+    """Wait for no disk: tests kill processes, not the machine. Those of syncing put their own function here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def data() -> tuple[Dataset, Dataset]:
     """Train and test documents with features, texts, names and a hierarchy."""
@@ -24,14 +34,19 @@ def data() -> tuple[Dataset, Dataset]:
     return documents.rows(range(700)), documents.rows(range(700, 900))
 
 
-@pytest.fixture
-def hierarchy_folder(data, tmp_path):
-    """Texts with a hierarchy file beside them."""
-    folder = tmp_path / "texts"
+@pytest.fixture(scope="session")
+def written_hierarchy_folder(data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("written") / "texts"
     for name, part in zip(("train", "test"), data, strict=True):
         write_dataset(Dataset(part.Y, part.labels, texts=part.texts), folder / f"{name}.jsonl")
     write_hierarchy(folder / "hierarchy.tsv", data[0].labels)
     return folder
+
+
+@pytest.fixture
+def hierarchy_folder(written_hierarchy_folder, tmp_path):
+    """Write texts with a hierarchy file next to them, for one test."""
+    return shutil.copytree(written_hierarchy_folder, tmp_path / "texts")
 
 
 @pytest.fixture

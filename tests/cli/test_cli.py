@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,28 +29,36 @@ KEYS = (
 ).split()
 
 
-@pytest.fixture
-def texts(data, tmp_path):
-    folder = tmp_path / "texts"
+@pytest.fixture(scope="module")
+def written(data, tmp_path_factory):
+    """Folders with the same documents as texts and as features, and a model of the texts once one is trained."""
+    folder = tmp_path_factory.mktemp("written")
     for name, part in zip(("train", "test"), data, strict=True):
         ids = [f"{name}-{i}" for i in range(len(part))]
-        write_dataset(Dataset(part.Y, part.labels, texts=part.texts, ids=ids), folder / f"{name}.jsonl.gz")
-    write_labels(folder / "labels.jsonl", LabelSpace(data[0].labels.names, [[f"about {n}"] for n in range(40)]))
-    write_hierarchy(folder / "hierarchy.tsv", data[0].labels)
+        texts = Dataset(part.Y, part.labels, texts=part.texts, ids=ids)
+        write_dataset(texts, folder / "texts" / f"{name}.jsonl.gz")
+        write_dataset(Dataset(part.Y, part.labels, X=part.X), folder / "features" / f"{name}.txt")
+    labels = LabelSpace(data[0].labels.names, [[f"about {n}"] for n in range(40)])
+    write_labels(folder / "texts" / "labels.jsonl", labels)
+    write_hierarchy(folder / "texts" / "hierarchy.tsv", data[0].labels)
     return folder
 
 
 @pytest.fixture
-def features(data, tmp_path):
-    folder = tmp_path / "features"
-    for name, part in zip(("train", "test"), data, strict=True):
-        write_dataset(Dataset(part.Y, part.labels, X=part.X), folder / f"{name}.txt")
-    return folder
+def texts(written, tmp_path):
+    return shutil.copytree(written / "texts", tmp_path / "texts")
 
 
 @pytest.fixture
-def model(run, texts):
-    assert run("train", texts, "--method", "one_vs_rest", "--out", "model")[0] == 0
+def features(written, tmp_path):
+    return shutil.copytree(written / "features", tmp_path / "features")
+
+
+@pytest.fixture
+def model(run, texts, written):
+    if not (written / "model").exists():
+        assert run("train", texts, "--method", "one_vs_rest", "--out", written / "model")[0] == 0
+    shutil.copytree(written / "model", "model")
     return "model"
 
 

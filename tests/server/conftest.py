@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,9 +104,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def model_folder(trained: Path, tmp_path: Path) -> Path:
     """A model of the test's own."""
-    folder = tmp_path / "foods"
-    Tagger.load(trained).save(folder)
-    return folder
+    return shutil.copytree(trained, tmp_path / "foods")
 
 
 @pytest.fixture
@@ -251,8 +250,9 @@ def is_ready(server: RunningServer) -> bool:
 
 def wait_until(holds: Callable[[], bool], log: Path | None = None, seconds: float = START_SECONDS) -> None:
     """Wait for a condition; fail where it does not come true in time."""
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, 0.002
     while not holds():
         if time.monotonic() > deadline:
             pytest.fail(f"did not come true in {seconds:g} s" + ("" if log is None else f": {log.read_text()}"))
-        time.sleep(0.05)
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)

@@ -19,8 +19,6 @@ NEEDS_MORE = {  # checks that are skipped, and why
         TaggerClassifier("one_vs_rest"),
         TaggerClassifier(create("one_vs_rest", C=1.0), n_jobs=1, random_state=3),
         TaggerClassifier("neighbors"),
-        TaggerClassifier("popular"),
-        TaggerClassifier("label_tree"),
         pytest.param(TaggerClassifier(create("blend", members="one_vs_rest", n_folds=2)), marks=pytest.mark.slow),
     ],
     ids=repr,

@@ -67,6 +67,7 @@ def test_a_save_that_is_killed_at_every_step_leaves_a_model(place, old, new):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("place", ["disk"], indirect=True)
 def test_a_first_save_that_is_killed_at_every_step(place, new):
     folder, seen = place / "deep" / "model", []
     for _ in kills(lambda: new.save(folder)):
@@ -77,9 +78,11 @@ def test_a_first_save_that_is_killed_at_every_step(place, new):
     assert method(folder) == "neighbors"
 
 
-@pytest.mark.usefixtures("exchange")
 class TestFailing:
-    @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+    @pytest.mark.parametrize(
+        ("exchange", "number"), [("exchange", errno.ENOSPC), ("two renames", errno.EIO)], indirect=["exchange"]
+    )
+    @pytest.mark.usefixtures("exchange")
     def test_at_any_step_leaves_the_old_model_and_says_so(self, tmp_path, old, new, number):
         folder, failed, successes = tmp_path / "model", 0, 0
         old.save(folder)
@@ -104,6 +107,7 @@ class TestFailing:
         assert failed > 10
         assert successes > 5
 
+    @pytest.mark.usefixtures("exchange")
     @pytest.mark.parametrize(
         ("fault", "lasting"), [(failing(errno.EIO), True), (stop, False)], ids=["for good", "Ctrl-C"]
     )

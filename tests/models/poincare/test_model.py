@@ -295,21 +295,20 @@ TINY = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "params",
+    ("route", "params"),
     [
-        {"n_estimators": 2},
-        {"all_labels": False, "n_negatives": 1, "optimizer": "adam"},
-        {"negatives": "per_document", "n_negatives": 2, "stop_by": "votes", "geometry": "cosine"},
-        NEIGHBORS,
+        ("both", {"n_estimators": 2}),
+        ("vote", {"n_estimators": 2}),
+        ("labels", {"n_estimators": 2}),
+        ("both", {"all_labels": False, "n_negatives": 1, "optimizer": "adam"}),
+        ("both", {"negatives": "per_document", "n_negatives": 2, "stop_by": "votes", "geometry": "cosine"}),
+        ("vote", NEIGHBORS),
     ],
-    ids=["two", "sampled", "per document", "neighbors"],
+    ids=["both", "vote", "labels", "sampled", "per document", "neighbors"],
 )
-@pytest.mark.parametrize("route", ["both", "vote", "labels"])
 @pytest.mark.parametrize("name", TINY)
 def test_tiny_data_give_valid_predictions(name, route, params):
     X, Y = (np.array(table, np.float32) for table in TINY[name])
-    if params is NEIGHBORS and route != "vote":
-        return
     model = quick(**{"route": route, **params}).fit(X, Y)
     top = model.predict_topk(X, k=4)
     assert top.labels.shape == (len(X), 4)
@@ -332,8 +331,16 @@ def test_the_smallest_parameters_give_finite_scores(small, params):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("route", ["both", "vote", "labels"])
-@pytest.mark.parametrize("params", [{}, {"all_labels": False, "n_negatives": 12}, {"n_clusters": 8}])
+@pytest.mark.parametrize(
+    ("route", "params"),
+    [
+        ("both", {}),
+        ("vote", {}),
+        ("labels", {}),
+        ("labels", {"all_labels": False, "n_negatives": 12}),
+        ("vote", {"n_clusters": 8}),
+    ],
+)
 def test_planted_labels_are_predicted_by_each_route(data, route, params):
     train, test = data
     model = quick(route=route, embedding_dim=20, epochs=12, **params).fit(train.X, train.Y)
