@@ -67,5 +67,6 @@ image:  ## build the container image labelspace, with docker
 	@docker version >/dev/null 2>&1 || { echo 'docker must be usable, but is missing or its daemon does not answer; start it (docker version says more)' >&2; exit 2; }
 	docker build --tag labelspace $(if $(filter arm64 aarch64,$(shell uname -m)),--build-arg CPU=generic) .
 
-clean:  ## remove .venv and caches
+clean:  ## remove .venv and caches, also of compiled kernels
+	find src -name "*.nb[ci]" -delete
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .fuzz build

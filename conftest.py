@@ -16,14 +16,16 @@ NEED = {
     "faiss": ["index/approximate"],
     "torch": [
         "training/torch_optimizer",
-        *(f"models/secseq/{name}" for name in ("decoder", "decoding", "mlc2seq", "model", "objectives", "training")),
-        *(f"models/secseq/{name}_search" for name in ("prefix", "sequence")),
-        *(f"models/text2text/{name}" for name in ("constrained_decoding", "label_scores", "prompt", "t5", "training")),
+        *(f"models/secseq/{name}" for name in ("decoding", "model", "network", "objectives")),
+        *(f"models/secseq/{name}" for name in ("sequence_search", "training")),
+        *(f"models/text2text/{name}" for name in ("constrained_decoding", "t5", "training")),
     ],
     "optuna": ["experiment/tuning/tune", "experiment/tuning/study"],
     "rdflib": ["data/vocabularies/rdf"],
     "sklearn": [f"sklearn/{name}" for name in ("__init__", "classifier", "parameters", "scorers", "targets")],
-    "transformers": [f"models/text2text/{name}" for name in ("model", "pretrained", "subwords")],
+    "transformers": [
+        f"models/text2text/{name}" for name in ("model", "pretrained", "tokenization", "transformers_engine")
+    ],
 }
 
 gc.disable()  # until all is collected: what is imported and collected stays, and to look through it takes seconds
