@@ -105,7 +105,7 @@ def test_paths_must_be_on_all_machines_and_versions_the_same(cluster, tmp_path, 
     with pytest.raises(ClusterError, match="all machines must see the same files, but .* has no /nowhere; put it on"):
         check_shared(nodes, ["/nowhere"])
     monkeypatch.setattr("labelspace.cluster.connection.__version__", "9.9")
-    with pytest.raises(ClusterError, match=r"all machines must have the same labelspace, but .* this one 9\.9"):
+    with pytest.raises(ClusterError, match=r"all machines must have the same labelspace, but .* this machine 9\.9"):
         check_versions(nodes)
 
 

@@ -26,7 +26,7 @@ from labelspace.report.predictions import as_plain
 from labelspace.report.terminal import json_text
 from labelspace.report.tree import forest, tree_summary
 from labelspace.tagger import Tagger
-from labelspace.tagger.answers import Answer
+from labelspace.tagger.answers import DocumentAnswer
 from labelspace.types import TopK
 from tests.fuzz.bases.models import documents
 from tests.fuzz.targets.outcome import Attempts, BadAnswerError
@@ -105,10 +105,13 @@ def check_answer(tagger: Tagger, attempts: Attempts, top: TopK | None, k: int) -
         raise BadAnswerError(f"the answer must have shape {(n, k)}, but has {top.labels.shape} and {top.scores.shape}")
     if not ((top.labels >= -1) & (top.labels < len(tagger.labels_))).all():
         raise BadAnswerError(f"labels must be -1 to {len(tagger.labels_) - 1}, but are {np.unique(top.labels)[:9]}")
-    for tags in attempts(tagger.named, top) or ():  # names are read, and may be refused, when they are asked for
+    named = attempts(tagger.named, top) or ()  # names are read, and may be refused, when they are asked for
+    for tags, labels, scores in zip(named, top.labels.tolist(), top.scores.tolist(), strict=False):
         if not all(isinstance(name, str) for name, _ in tags):
             raise BadAnswerError(f"names must be text, but are {[name for name, _ in tags][:5]}")
-        plain = attempts(as_plain, Answer(tags, []), None, {}, LabelDisplay(tagger.labels_))
+        n_tags = sum(label >= 0 for label in labels)
+        answer = DocumentAnswer(labels[:n_tags], scores[:n_tags], [], is_read=True)
+        plain = attempts(as_plain, answer, None, {}, LabelDisplay(tagger.labels_))
         json.loads(json_text(plain), parse_constant=_refuse_constant)
 
 

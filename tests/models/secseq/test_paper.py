@@ -133,7 +133,7 @@ def test_vectors_of_a_file_make_codes(few, tmp_path):
     ("params", "message"),
     [
         ({"decoder": "gru"}, "decoder of secseq has an effect only with target=sequence, but target is set; leave"),
-        ({"shared_embeddings": True, "target": "sequence"}, "decoder=gru or lstm alone, but decoder is gated"),
+        ({"shared_embeddings": True, "target": "sequence"}, "decoder=gru or lstm, but decoder is gated"),
         ({"embedding_dim": None}, "embedding_dim=none with label_vectors=documents needs coding=projection"),
         ({"label_vectors": "file.txt"}, "label_vectors of secseq must be one of documents, .*, or FILE.npy, but is"),
     ],
