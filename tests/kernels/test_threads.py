@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from concurrent.futures import wait
 
 import numpy as np
 import pytest
@@ -131,23 +132,48 @@ def test_one_task_has_all_threads_and_is_the_callers(monkeypatch):
     assert results == [(3, threading.current_thread())]
 
 
-@pytest.mark.parametrize("threads", ["1", "2", "3"])
-def test_progress_sums_the_steps_of_all_tasks_in_the_callers_thread(monkeypatch, threads):
+@pytest.fixture
+def reported():
+    """Progress as it is told, all of it in the thread of the test."""
+    steps, caller = [], threading.current_thread()
+
+    def report(done):
+        assert threading.current_thread() is caller
+        steps.append(done)
+
+    return steps, report
+
+
+def test_one_thread_reports_every_step_of_all_tasks(monkeypatch, reported):
+    monkeypatch.setenv("LABELSPACE_THREADS", "1")
+    steps, report = reported
+    run_parallel(lambda i, tick: [tick(2) for _ in range(10)], 3, report)
+    assert steps == list(range(2, 61, 2))
+
+
+@pytest.mark.parametrize("threads", ["2", "3"])
+def test_several_threads_report_the_sum_of_all_tasks_at_every_poll(monkeypatch, reported, threads):
     monkeypatch.setenv("LABELSPACE_THREADS", threads)
-    monkeypatch.setattr(kernel_threads, "POLL_SECONDS", 0.005)
-    reports = []
+    steps, report = reported
+    allowed, ticked = threading.Semaphore(0), threading.Semaphore(0)
 
     def task(i, tick):
         for _ in range(10):
-            time.sleep(0.001)
+            allowed.acquire()
             tick(2)
+            ticked.release()
 
-    run_parallel(task, 3, lambda done: reports.append((done, threading.current_thread())))
-    steps = [done for done, _ in reports]
-    assert {thread for _, thread in reports} == {threading.current_thread()}
-    assert steps == sorted(steps)
-    assert steps[-1] == 60
-    assert len(set(steps)) >= 2
+    def poll(futures, seconds, return_when):
+        """Let ten steps be done in place of the time between two reports."""
+        assert seconds == kernel_threads.POLL_SECONDS
+        allowed.release(10)
+        for _ in range(10):
+            ticked.acquire()
+        return wait(futures, None if len(steps) == 2 else 0, return_when)
+
+    monkeypatch.setattr(kernel_threads, "wait", poll)
+    run_parallel(task, 3, report)
+    assert steps == [20, 40, 60]
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])

@@ -91,14 +91,17 @@ def suggest(server: RunningServer, turn: int) -> Asked:
 
 
 def suggest_together(server: RunningServer, turns: Iterable[int]) -> list[Asked]:
-    """Ask cases at once, each over an open connection of its own; answers are read when all requests are sent."""
+    """Ask cases at once, each over an open connection of its own; answers are read when all requests are sent.
+
+    Nothing is asked over a connection before its case: the server closes one that is idle for seconds after an answer,
+    and these pass while it is busy.
+    """
     cases = [turn % len(CASES) for turn in turns]
     connections = [HTTPConnection(urlsplit(server.url).netloc, timeout=60) for _ in cases]
     with ExitStack() as opened:
         for connection in connections:
             opened.callback(connection.close)
-            connection.request("GET", "/livez")
-            assert connection.getresponse().read()
+            connection.connect()
         for connection, case in zip(connections, cases, strict=True):
             body, headers = json.dumps(CASES[case]), {"Content-Type": "application/json"}
             connection.request("POST", f"{MODEL}/suggest", body, headers)
