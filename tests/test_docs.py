@@ -23,6 +23,12 @@ def test_every_method_has_a_page_with_its_parameters(name):
     assert with_parameter_tables(page) == page, "run: make docs"
 
 
+def test_parameters_that_methods_share_are_explained_once():
+    page = (ROOT / "docs" / "methods" / "README.md").read_text(encoding="utf-8")
+    assert "| `random_state` | Seed of everything drawn at random. |" in page
+    assert with_parameter_tables(page) == page, "run: make docs"
+
+
 def test_the_list_of_published_tables_is_that_of_the_code():
     page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert "<!-- published tables -->" in page

@@ -67,7 +67,7 @@ def test_a_preset_sets_parameters_that_may_be_overridden():
         Popular.paper()
     assert "| parameter | default | `paper` | meaning |" in parameters_markdown(Preset)
     assert "| `power` | 1.0 | 3.0 | Power. |" in parameters_markdown(Preset)
-    assert "| `depth` | 2 |  | Depth. |" in parameters_markdown(Preset)
+    assert "| `depth` | 2 | | Depth. |" in parameters_markdown(Preset)
 
 
 @pytest.mark.parametrize(("cls", "preset"), [(c, p) for c in methods().values() for p in c.presets])

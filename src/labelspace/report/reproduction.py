@@ -28,13 +28,12 @@ def tables_list(tables: Mapping[str, PublishedTable]) -> Table:
 
 
 def tables_markdown(tables: Mapping[str, PublishedTable]) -> str:
-    """Return the list of the docs: as ``tables_list``, with the columns and the methods that make the rows."""
-    lines = ["| table | source | what it shows | columns | rows here | data sets |", "|---|---|---|---|---|---|"]
+    """Return the list of the docs: as ``tables_list``, with the methods that make the rows."""
+    lines = ["| table | source | what it shows | rows here | data sets |", "|---|---|---|---|---|"]
     for name, table in tables.items():
-        made_by = [f"`{row.method}`" + (f" (`{row.preset}`)" if row.preset else "") for row in table.rows if row.method]
+        made_by = [f"`{row.method}`" for row in table.rows if row.method]
         here = f"{len(made_by)} of {len(table.rows)}: {', '.join(dict.fromkeys(made_by)) or 'none yet'}"
-        columns = ", ".join(column.key for column in table.columns)
-        cells = (f"`{name}`", table.source, table.shows, columns, here, ", ".join(table.datasets))
+        cells = (f"`{name}`", table.source, table.shows, here, ", ".join(table.datasets))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
