@@ -186,7 +186,9 @@ def test_samples_depend_on_the_seed_and_not_on_other_documents():
     assert not np.array_equal(one, other)
     for row in range(3):
         alone = one_document(encoder_states, row)
-        assert np.array_equal(generate_sequences(decoder, alone, tree, 30, 2)[0][0], one[row])
+        sampled = generate_sequences(decoder, alone, tree, 30, 2)[0][0]  # without codes after the end of all
+        assert np.array_equal(sampled, one[row, :, : sampled.shape[1]])
+        assert (one[row, :, sampled.shape[1] :] == -1).all()
         beams = [generate_sequences(decoder, documents, tree, 4) for documents in (encoder_states, alone)]
         assert np.array_equal(beams[0][0][row], beams[1][0][0])
         assert beams[0][1][row] == pytest.approx(beams[1][1][0], rel=1e-4)

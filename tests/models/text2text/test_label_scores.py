@@ -7,9 +7,9 @@ pytest.importorskip("tokenizers")
 
 from labelspace.models.text2text.config import T5Config  # noqa: E402
 from labelspace.models.text2text.constrained_decoding import (  # noqa: E402
-    TokenEmbeddings,  # noqa: E402
+    ConstrainedDecoder,  # noqa: E402
+    TokenEmbeddings,
     make_path_consistent,
-    predict_labels,
 )
 from labelspace.models.text2text.t5 import T5  # noqa: E402
 from labelspace.models.text2text.tokenization import SubwordTokenizer, Tokenization  # noqa: E402
@@ -44,9 +44,10 @@ def test_consistent_scores_do_not_change(targets):
 
 def test_predicted_labels_follow_one_path(targets, monkeypatch):
     P = target_probabilities(targets, Food_Tea=0.2, Food_Rice=0.35, Care_Tea=0.3, Care_Soap=0.15).tocoo()
-    monkeypatch.setattr(f"{predict_labels.__module__}.beam_search", lambda *_: (P.row, P.col, P.data))
+    monkeypatch.setattr(f"{ConstrainedDecoder.__module__}.beam_search", lambda *_: (P.row, P.col, P.data))
     tokenizer = SubwordTokenizer.train(["tea rice"] * 2, vocab_size=50)
     prompt = Tokenization.with_label_tokens(tokenizer, LABELS, targets, max_length=9)
     embeddings = TokenEmbeddings.of_all_tokens([torch.zeros(len(tokenizer) + 8, 8)])
-    top = predict_labels(T5(T5Config(8, 2, 4, 8, 1, 1)), embeddings, prompt, [[3]], beam_size=4, k=5)
+    decoder = ConstrainedDecoder(T5(T5Config(8, 2, 4, 8, 1, 1)), embeddings, prompt, beam_size=4)
+    top = decoder.predict_labels([[3]], k=5)
     assert [NAMES[label] for label in top.labels[0, :3]] == ["L0: Food", "L0: Care", "L1: Rice"]

@@ -134,7 +134,7 @@ def test_one_sequence_and_no_prior_from_scratch(products):
     rows = {frozenset(labels.names[i] for i in row.indices) for row in Y}
     model = small_model(one_sequence=True, prior=False).fit(texts, Y, labels=labels)
     assert model.report()["answers"] == [5]
-    assert not model._decoder[2].tries[0].log_prior.any()
+    assert not model._decoder.tokenization.tries[0].log_prior.any()
     for best in best_by_column(model, ["", "title: leaf bar", "title: mist"]):
         written = {f"{column}: {value}" for column, value in best.items()}
         assert any(written >= row for row in rows), "the best of all columns are of one row"

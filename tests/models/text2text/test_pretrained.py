@@ -50,7 +50,7 @@ def test_pretrained_weights_are_fine_tuned_and_not_needed_again(small_t5, produc
 def test_targets_are_token_sequences_of_the_pretrained_tokenizer(small_t5, products):
     texts, Y, labels = products
     model = Text2Text(pretrained=str(small_t5), epochs=1).fit(texts, Y, labels=labels)
-    _, _, prompt = model._decoder
+    prompt = model._decoder.tokenization
     (path,) = prompt.tokenizer.encode(["L0: Drinks L1: Tea"])
     assert prompt.tries[1].tree.code_length >= len(path) + 1
     (tokens,) = prompt.encode(["title: leaf"])

@@ -1,7 +1,6 @@
 """Beam search and sampling of sequences for target ``sequence``: of codes that exist, none twice, or of any digits."""
 
-from dataclasses import dataclass, fields
-from typing import Self
+from functools import reduce
 
 import numpy as np
 import torch  # so import this module only after ``errors.require``
@@ -13,37 +12,56 @@ from labelspace.labels.codes import CodeTree
 from labelspace.models.secseq.config import MAX_SEQUENCE
 from labelspace.models.secseq.network import EncoderStates, SequenceDecoder
 from labelspace.models.secseq.objectives import digit_mask
-from labelspace.types import Floats, Longs
+from labelspace.types import Bools, Floats, Ints, Longs
 
 STEP_KEYS = 3200  # steps of a seed with random numbers of their own; later steps share those of the next seed
 
 
-@dataclass
-class Hypotheses:
-    """Partial sequences, m per document."""
+class CodeConstraint:
+    """The codes of m sequences per document so far: all exist, and none occurs twice in a sequence."""
 
-    log_probabilities: Tensor  # (n, m) of the sequence so far
-    states: tuple[Tensor, ...]  # of the decoder, each (n, m, dim)
-    nodes: Tensor  # (n, m) the prefix of the current code
-    prefix_probabilities: Tensor  # (n, m) of that prefix
-    ended: Tensor  # (n, m)
-    leaves: Tensor  # (n, m, codes so far) the codes, then -1
-    leaf_probabilities: Tensor  # (n, m, codes so far) of each code given those before it
+    def __init__(self, tree: CodeTree, code_size: int, n: int, m: int) -> None:
+        self.tree, self.end = tree, code_size
+        self.nodes: Longs = np.zeros((n, m), np.int64)  # the prefix of the current code
+        self.leaves: Longs = np.zeros((n, m, 0), np.int64)  # the codes, then -1
 
-    @classmethod
-    def empty(cls, decoder: SequenceDecoder, encoder_states: EncoderStates, m: int) -> Self:
-        """Start sequences without codes."""
-        zeros = torch.zeros(len(encoder_states.states), m)
-        no_codes = torch.zeros(*zeros.shape, 0)
-        states = decoder.start(encoder_states, m)
-        return cls(zeros, states, zeros.long(), torch.ones_like(zeros), zeros.bool(), no_codes.long(), no_codes)
+    def mask(self, d: int) -> Tensor:
+        """Mark the values that digit d may have; the last value is the end. Shape (n, m, code_size + 1)."""
+        prefixes, prefix_of = np.unique(self.nodes, return_inverse=True)
+        mask = digit_mask(self.tree, prefixes, self.end + 1)[prefix_of.reshape(self.nodes.shape)]
+        n_codes = self.leaves.shape[2]
+        if d == 0:
+            mask[:, :, self.end] = n_codes > 0
+        if n_codes:
+            self._mask_generated(mask, d)
+        return torch.from_numpy(mask)
 
-    def select(self, index: Tensor) -> Self:
-        """Return these hypotheses (n, m) of each document; one may be selected several times."""
-        rows = torch.arange(len(index))[:, None]
-        names = [part.name for part in fields(self) if part.name != "states"]
-        states = tuple(state[rows, index] for state in self.states)
-        return type(self)(states=states, **{name: getattr(self, name)[rows, index] for name in names})
+    def _mask_generated(self, mask: Bools, d: int) -> None:
+        """Mask digits that lead only to codes that are in the sequence already."""
+        tree = self.tree
+        ancestors: Ints | Longs = self.leaves  # at the level of digit d
+        for _ in range(tree.code_length - 1 - d):
+            ancestors = tree.parent[ancestors]
+        first_leaf: Ints | Longs = ancestors
+        last_leaf: Ints | Longs = ancestors + 1
+        for _ in range(tree.code_length - 1 - d):
+            first_leaf, last_leaf = tree.first_child[first_leaf], tree.last_child[last_leaf - 1]
+        below = (self.leaves >= 0) & (tree.parent[ancestors] == self.nodes[:, :, None])
+        counts = ((ancestors[:, :, :, None] == ancestors[:, :, None]) & below[:, :, None]).sum(3)
+        used_up = below & (counts >= last_leaf - first_leaf)
+        rows, hypotheses, _ = np.nonzero(used_up)
+        mask[rows, hypotheses, tree.digit[ancestors[used_up]]] = False
+
+    def append(self, index: Longs, digits: Longs, d: int) -> None:
+        """Continue the sequences ``index`` (n, m) by digit d; -1 is that of a sequence that has ended."""
+        rows = np.arange(len(index))[:, None]
+        above, leaves = self.nodes[rows, index], self.leaves[rows, index]
+        nodes, alive = np.zeros_like(above), digits >= 0
+        nodes[alive] = self.tree.child(above[alive], digits[alive])
+        self.nodes, self.leaves = nodes, leaves
+        if d == self.tree.code_length - 1:
+            self.leaves = np.concatenate([leaves, np.where(nodes > 0, nodes, -1)[:, :, None]], 2)
+            self.nodes = np.zeros_like(nodes)
 
 
 def generate_sequences(
@@ -60,30 +78,12 @@ def generate_sequences(
     Codes exist, and none occurs twice. Return the leaves of the sequences (n, m, codes), at most ``max_sequence`` and
     -1 after the last, and the weight of each leaf: see ``leaf_weights``.
     """
-    beam = Hypotheses.empty(decoder, encoder_states, m)
-    if seed is None:
-        beam.log_probabilities[:, 1:] = -torch.inf  # all hypotheses start as one
-    for n_codes in range(max_sequence):
-        beam.nodes, beam.prefix_probabilities = torch.zeros_like(beam.nodes), torch.ones_like(beam.prefix_probabilities)
-        for d in range(tree.code_length):
-            log_probabilities = _digit_log_probabilities(decoder, tree, beam, d, n_codes)
-            if seed is None:
-                index, digits = best_continuations(beam.log_probabilities, log_probabilities)
-            else:
-                index, digits = sample_digits(log_probabilities, seed, n_codes * tree.code_length + d)
-            chosen = log_probabilities[torch.arange(len(index))[:, None], index, digits]
-            beam = beam.select(index)
-            beam.log_probabilities = beam.log_probabilities + chosen
-            _append_digits(beam, decoder, encoder_states, tree, digits, chosen.exp(), d)
-        complete = (beam.nodes > 0) & ~beam.ended
-        leaves = torch.where(complete, beam.nodes, -1)[:, :, None]
-        beam.leaves = torch.cat([beam.leaves, leaves], 2)
-        probabilities = torch.where(complete, beam.prefix_probabilities, 0.0)[:, :, None]
-        beam.leaf_probabilities = torch.cat([beam.leaf_probabilities, probabilities], 2)
-        if bool(beam.ended.all()):
-            break
-    weights = leaf_weights(beam.leaves, beam.leaf_probabilities, beam.log_probabilities, seed is not None, count)
-    return beam.leaves.numpy(), weights.numpy()
+    codes = CodeConstraint(tree, decoder.config.code_size, len(encoder_states.states), m)
+    max_digits = max_sequence * tree.code_length
+    _, steps, log_probabilities = generate_digits(decoder, encoder_states, m, max_digits, seed, codes)
+    leaves = torch.from_numpy(codes.leaves)
+    probabilities = reduce(torch.mul, segment(steps, tree.code_length).exp().unbind(3)) * (leaves >= 0)
+    return codes.leaves, leaf_weights(leaves, probabilities, log_probabilities, seed is not None, count).numpy()
 
 
 def leaf_weights(
@@ -108,41 +108,6 @@ def best_continuations(log_probabilities: Tensor, of_digits: Tensor) -> tuple[Te
     return best // n_values, best % n_values
 
 
-def _digit_log_probabilities(
-    decoder: SequenceDecoder, tree: CodeTree, beam: Hypotheses, d: int, n_codes: int
-) -> Tensor:
-    """Return the log-probabilities of each value of digit d; the last value is the end. Shape (n, m, code_size + 1)."""
-    end = decoder.config.code_size
-    logits = decoder.next_logits(beam.states, d)
-    prefixes, prefix_of = np.unique(beam.nodes.numpy(), return_inverse=True)
-    mask = torch.from_numpy(digit_mask(tree, prefixes, end + 1))[prefix_of.reshape(beam.nodes.shape)]
-    if d == 0:
-        mask[:, :, end] = n_codes > 0
-    logits = pad(logits, (0, end + 1 - logits.shape[2]))  # the end is no value of every digit
-    if n_codes:
-        _mask_generated(mask, tree, beam, d, n_codes)
-    log_probabilities = logits.masked_fill(~mask, -torch.inf).log_softmax(2).masked_fill(~mask, -torch.inf)
-    log_probabilities[beam.ended] = -torch.inf
-    log_probabilities[:, :, end][beam.ended] = 0.0
-    return log_probabilities
-
-
-def _mask_generated(mask: Tensor, tree: CodeTree, beam: Hypotheses, d: int, n_codes: int) -> None:
-    """Mask digits that lead only to codes that are in the sequence already, so that no code occurs twice."""
-    leaves = beam.leaves[:, :, :n_codes].numpy()
-    ancestors = leaves  # at the level of digit d
-    for _ in range(tree.code_length - 1 - d):
-        ancestors = tree.parent[ancestors]
-    first_leaf, last_leaf = ancestors, ancestors + 1
-    for _ in range(tree.code_length - 1 - d):
-        first_leaf, last_leaf = tree.first_child[first_leaf], tree.last_child[last_leaf - 1]
-    below = (leaves >= 0) & (tree.parent[ancestors] == beam.nodes.numpy()[:, :, None])
-    counts = ((ancestors[:, :, :, None] == ancestors[:, :, None]) & below[:, :, None]).sum(3)
-    used_up = below & (counts >= last_leaf - first_leaf)
-    rows, hypotheses, _ = np.nonzero(used_up)
-    mask[rows, hypotheses, tree.digit[ancestors[used_up]]] = False
-
-
 def sample_digits(log_probabilities: Tensor, seed: int, step: int) -> tuple[Tensor, Tensor]:
     """Draw a digit for every hypothesis; draws depend only on the seed, the hypothesis and the step."""
     n, m, n_values = log_probabilities.shape
@@ -151,27 +116,6 @@ def sample_digits(log_probabilities: Tensor, seed: int, step: int) -> tuple[Tens
     thresholds = torch.tensor(draws, dtype=cumulative.dtype)[None, :, None] * cumulative[:, :, -1:]
     digits = (cumulative <= thresholds).sum(2).clamp(max=n_values - 1)
     return torch.arange(m).expand(n, m), digits
-
-
-def _append_digits(
-    beam: Hypotheses,
-    decoder: SequenceDecoder,
-    encoder_states: EncoderStates,
-    tree: CodeTree,
-    digits: Tensor,
-    probabilities: Tensor,
-    d: int,
-) -> None:
-    """Append digit d to each hypothesis; the value after the last ends the sequence."""
-    end = decoder.config.code_size
-    beam.ended = beam.ended | (digits == end)
-    digits = digits.clamp(max=end - 1)
-    beam.states = decoder.append(encoder_states, beam.states, digits, d)
-    beam.prefix_probabilities = beam.prefix_probabilities * probabilities
-    nodes, children = beam.nodes.numpy(), np.zeros(beam.nodes.shape, np.int64)
-    alive = ~beam.ended.numpy() & np.isfinite(beam.log_probabilities.numpy())
-    children[alive] = tree.child(nodes[alive], digits.numpy()[alive])
-    beam.nodes = torch.from_numpy(children)
 
 
 def generate_free(
@@ -198,11 +142,17 @@ def generate_free(
 
 
 def generate_digits(
-    decoder: SequenceDecoder, encoder_states: EncoderStates, m: int, max_digits: int, seed: int | None
+    decoder: SequenceDecoder,
+    encoder_states: EncoderStates,
+    m: int,
+    max_digits: int,
+    seed: int | None,
+    codes: CodeConstraint | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Generate m sequences of digits per document: the most probable by beam search, or, with a seed, at random.
 
-    Return the digits (n, m, steps), -1 from the end on, the log-probability of each, and those of the sequences.
+    Return the digits (n, m, steps), -1 from the end on, the log-probability of each, and those of the sequences. With
+    ``codes`` only the digits that these allow are generated, and they get them.
     """
     end, n = decoder.config.code_size, len(encoder_states.states)
     states = decoder.start(encoder_states, m)
@@ -213,7 +163,13 @@ def generate_digits(
     for step in range(max_digits):
         d, rows = step % decoder.config.code_length, torch.arange(n)[:, None]
         logits = decoder.next_logits(states, d)
-        of_digits = pad(logits.log_softmax(2), (0, end + 1 - logits.shape[2]), value=-torch.inf)
+        lacking = (0, end + 1 - logits.shape[2])  # the end is no value of every digit
+        if codes is None:
+            of_digits = pad(logits.log_softmax(2), lacking, value=-torch.inf)
+        else:
+            excluded = ~codes.mask(d)
+            of_digits = pad(logits, lacking).masked_fill(excluded, -torch.inf).log_softmax(2)
+            of_digits = of_digits.masked_fill(excluded, -torch.inf)
         of_digits[ended] = -torch.inf
         of_digits[:, :, end][ended] = 0.0
         if seed is None:
@@ -222,8 +178,11 @@ def generate_digits(
             index, digits = sample_digits(of_digits, seed, step)
         chosen = of_digits[rows, index, digits]
         log_probabilities, ended = log_probabilities[rows, index] + chosen, digits == end
-        history.append((index, torch.where(ended, -1, digits), chosen))
-        if bool((ended | log_probabilities.isinf()).all()):
+        over = ended | log_probabilities.isinf()
+        history.append((index, torch.where(over, -1, digits), chosen))
+        if codes is not None:
+            codes.append(index.numpy(), history[-1][1].numpy(), d)
+        if bool(over.all()):
             break
         selected = tuple(state[rows, index] for state in states)
         states = decoder.append(encoder_states, selected, digits.clamp(max=end - 1), d)

@@ -6,7 +6,7 @@ alternatives has probability 1, and decoding ends where a single target remains.
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -118,19 +118,25 @@ def _next_token_log_p(
     return (embeddings.logits(hidden, tokens) + torch.from_numpy(bias[which])).log_softmax(1), tokens
 
 
-def predict_labels(
-    net: T5, embeddings: TokenEmbeddings, tokenization: Tokenization, documents: Tokens, beam_size: int, k: int
-) -> TopK:
-    """Return the best labels of documents, scored by the summed probabilities of the targets that carry them."""
-    tokens, is_token = pad(documents)
-    with torch.no_grad():
-        encoded = net.encode(embeddings.embed(tokens), torch.from_numpy(is_token))
-        beams = [beam_search(net, embeddings, encoded, trie, beam_size) for trie in tokenization.tries]
-    rows = np.concatenate([document for document, _, _ in beams])
-    columns = np.concatenate([target + tokenization.targets.group_starts[i] for i, (_, target, _) in enumerate(beams)])
-    probabilities = np.concatenate([probability for _, _, probability in beams])
-    shape = (len(documents), len(tokenization.targets.label_ids))
-    return labels_of_targets(sp.csr_matrix((probabilities, (rows, columns)), shape=shape), tokenization.targets, k)
+class ConstrainedDecoder(NamedTuple):
+    """A network that writes the targets of a tokenization."""
+
+    net: T5
+    embeddings: TokenEmbeddings
+    tokenization: Tokenization
+    beam_size: int
+
+    def predict_labels(self, documents: Tokens, k: int) -> TopK:
+        """Return the best labels of documents, scored by the summed probabilities of the targets that carry them."""
+        tokens, is_token = pad(documents)
+        by_group = []
+        with torch.no_grad():
+            encoded = self.net.encode(self.embeddings.embed(tokens), torch.from_numpy(is_token))
+            for trie in self.tokenization.tries:
+                rows, targets, probabilities = beam_search(self.net, self.embeddings, encoded, trie, self.beam_size)
+                shape = (len(documents), len(trie.paths))
+                by_group.append(sp.csr_matrix((probabilities, (rows, targets)), shape=shape))
+        return labels_of_targets(sp.hstack(by_group, format="csr"), self.tokenization.targets, k)
 
 
 def labels_of_targets(P: Csr, targets: Targets, k: int) -> TopK:

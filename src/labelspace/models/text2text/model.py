@@ -53,18 +53,16 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import overfetch
-from labelspace.models.fit_context import FitContext, Held
+from labelspace.models.fit_context import FitContext
 from labelspace.models.text2text.config import T5_CONFIG, USUAL_BATCH_SIZE, T5Config, own_config
 from labelspace.models.text2text.targets import Targets, build_targets, target_names
 from labelspace.models.text2text.templates import DEFAULT_OUTPUT, OUTPUT, PAPER_PROMPT, PROMPT
-from labelspace.models.text2text.tokenization import EXTRA, SubwordTokenizer
-from labelspace.types import Bools, Csr, Floats, LabelSpace, TopK
+from labelspace.models.text2text.tokenization import EXTRA, SubwordTokenizer, Tokenization
+from labelspace.types import Bools, Csr, LabelSpace, TopK
 
 if TYPE_CHECKING:
-    from labelspace.models.text2text.constrained_decoding import TokenEmbeddings
-    from labelspace.models.text2text.t5 import T5
-    from labelspace.models.text2text.tokenization import Tokenization
-    from labelspace.models.text2text.training import Network
+    from labelspace.models.text2text.constrained_decoding import ConstrainedDecoder
+    from labelspace.models.text2text.training import Network, Trainer
     from labelspace.models.text2text.transformers_engine import Generator
 
 EMBEDDING_STD = 0.3  # of random token embeddings
@@ -172,11 +170,6 @@ class Text2Text(Model):
     def check_params(self) -> None:
         """Check the parameters and that the packages are installed, before any data is read."""
         super().check_params()
-        if self.embedding_dim % self.n_heads:
-            raise ParameterError(
-                f"embedding_dim of text2text must be a multiple of n_heads, but is {self.embedding_dim} with "
-                f"n_heads={self.n_heads}; change one of the two"
-            )
         for wrong, rule, change in self._conflicts():
             if wrong:
                 raise ParameterError(f"{rule}; {change}")
@@ -187,7 +180,9 @@ class Text2Text(Model):
         """Whether parameters do not go together, by which rule, and what to change."""
         own = self.engine == "own"
         scratch = self.pretrained is None
+        multiple = f"embedding_dim of text2text must be a multiple of n_heads, but is {self.embedding_dim} with "
         return [
+            (self.embedding_dim % self.n_heads > 0, f"{multiple}n_heads={self.n_heads}", "change one of the two"),
             (not own and scratch, "engine=transformers needs a pretrained T5, but pretrained is none", "name one"),
             (own and self.decoding == "free", "decoding=free needs engine=transformers, but it is own", "set it so"),
             (own and self.beam_size is None, "beam_size=none needs engine=transformers, but it is own", "set a number"),
@@ -204,46 +199,38 @@ class Text2Text(Model):
                 f"decoding=free of text2text must write all columns of a table, but there are {self.targets_.n_groups} "
                 "column groups; set one_sequence=true"
             )
-        train = self._train if self.engine == "own" else self._train_transformers
+        make_trainer = self._own_trainer if self.engine == "own" else self._transformers_trainer
         with single_thread(), threadpool_limits(1, user_api="blas"):
-            weights = train(X, Y_targets, validation, context)  # steps 2 to 4
+            trainer = make_trainer(X, Y_targets, validation, context)  # step 2
+            self.validation_scores_ = trainer.train()  # steps 3 and 4
+            weights = trainer.net.weights()
         self.weights_, self.token_embeddings_, self.output_embeddings_ = (part.astype(np.float16) for part in weights)
 
-    def _train(
-        self, X: Sequence[str], Y_targets: Csr, validation: Held | None, context: FitContext
-    ) -> tuple[Floats, Floats, Floats]:
-        """Train our own T5; returns its weights, token embeddings and output embeddings."""
+    def _own_trainer(self, X: Sequence[str], *data: Any) -> Trainer:  # noqa: ANN401 - the last arguments of a Trainer
         from labelspace.models.text2text.training import OwnTrainer
 
-        tokenizer, net = self._pretrained_network() if self.pretrained else self._random_network(X)  # step 2
+        if self.pretrained is None:
+            tokenizer, net = self._random_network(X)
+        else:
+            from labelspace.models.text2text.pretrained import load_t5
+
+            tokenizer, net = load_t5(self.pretrained)
         self.tokenizer_, self.t5_config_ = tokenizer.json, asdict(net.t5.config)
-        trainer = OwnTrainer(self, net, self._tokenization(), X, Y_targets, validation, context)
+        trainer = OwnTrainer(self, net, self._tokenization(), X, *data)
         if self.pretrained is None:
             trainer.init_token_embeddings()
-        self.validation_scores_ = trainer.train()  # steps 3 and 4
-        return net.descent.weights.value, net.token_embeddings, net.output_embeddings
+        return trainer
 
-    def _train_transformers(
-        self, X: Sequence[str], Y_targets: Csr, validation: Held | None, context: FitContext
-    ) -> tuple[Floats, Floats, Floats]:
-        """Train the T5 of transformers; return its weights, token embeddings and output embeddings."""
-        from labelspace.models.text2text.pretrained import load_generator, weight_arrays
+    def _transformers_trainer(self, X: Sequence[str], *data: Any) -> Trainer:  # noqa: ANN401
+        from labelspace.models.text2text.pretrained import load_generator
         from labelspace.models.text2text.transformers_engine import TransformersNetwork, TransformersTrainer
 
         assert self.pretrained is not None
         tokenizer, t5, self.t5_config_ = load_generator(self.pretrained, self.dropout)
         self.tokenizer_ = tokenizer.json
-        net, tokenization = TransformersNetwork(t5), self._tokenization()
-        trainer = TransformersTrainer(self, net, tokenization, X, Y_targets, validation, context)
-        trainer.generator = self._make_generator(t5, tokenization)
-        self.validation_scores_ = trainer.train()
-        return weight_arrays(t5)
-
-    def _pretrained_network(self) -> tuple[SubwordTokenizer, Network]:
-        from labelspace.models.text2text.pretrained import load_t5
-
-        assert self.pretrained is not None
-        return load_t5(self.pretrained)
+        trainer = TransformersTrainer(self, TransformersNetwork(t5), self._tokenization(), X, *data)
+        trainer.generator = self._make_generator(t5, trainer.tokenization)
+        return trainer
 
     def _random_network(self, texts: Sequence[str]) -> tuple[SubwordTokenizer, Network]:
         from labelspace.models.text2text.t5 import T5
@@ -263,8 +250,6 @@ class Text2Text(Model):
         return self.labels_ or LabelSpace.numbered(self.n_labels_)
 
     def _tokenization(self) -> Tokenization:
-        from labelspace.models.text2text.tokenization import Tokenization
-
         prior = self.engine == "own" if self.prior is None else self.prior
         given = (SubwordTokenizer(self.tokenizer_), self._label_space, self.targets_, self.max_length, prior)
         if self.pretrained is None:
@@ -281,32 +266,24 @@ class Text2Text(Model):
         if allowed is not None:
             return overfetch(self._predict, X, k, allowed)
         require("torch", EXTRA)
-        from labelspace.models.text2text.constrained_decoding import predict_labels
         from labelspace.training.torch_optimizer import single_thread
 
-        own = self._decoder if self.engine == "own" else None
-        tokenization = self._generator.tokenization if own is None else own[2]
-        documents = tokenization.encode(X)
+        decoder = self._decoder if self.engine == "own" else self._generator
+        documents = decoder.tokenization.encode(X)
         order = np.argsort([len(tokens) for tokens in documents], kind="stable")
         top = TopK.empty(len(documents), k)
 
         def predict(start: int, stop: int) -> None:
             rows = order[start:stop]
-            given = [documents[row] for row in rows]
-            if own is None:
-                block = self._generator.predict_labels(given, k)
-            else:
-                net, embeddings, _ = own
-                assert self.beam_size is not None
-                block = predict_labels(net, embeddings, tokenization, given, self.beam_size, k)
+            block = decoder.predict_labels([documents[row] for row in rows], k)
             top.labels[rows], top.scores[rows] = block.labels, block.scores
 
         with single_thread():
-            if own is None:  # its generation has no threads of ours
+            if self.engine == "own":
+                run_blocks(predict, len(documents), ROW_BLOCK)
+            else:  # its generation has no threads of ours
                 for start in range(0, len(documents), ROW_BLOCK):
                     predict(start, start + ROW_BLOCK)
-            else:
-                run_blocks(predict, len(documents), ROW_BLOCK)
         return top
 
     def generate(self, texts: Sequence[str]) -> list[str]:
@@ -344,11 +321,11 @@ class Text2Text(Model):
         return tokenization
 
     @cached_property
-    def _decoder(self) -> tuple[T5, TokenEmbeddings, Tokenization]:
+    def _decoder(self) -> ConstrainedDecoder:
         """Return what ``_predict`` reads with our own engine, built from the learned state on first use."""
         import torch
 
-        from labelspace.models.text2text.constrained_decoding import TokenEmbeddings
+        from labelspace.models.text2text.constrained_decoding import ConstrainedDecoder, TokenEmbeddings
         from labelspace.models.text2text.t5 import T5
 
         tokenization = self._checked_tokenization()
@@ -357,7 +334,8 @@ class Text2Text(Model):
         t5 = T5.from_weights(own_config(self.t5_config_), self.weights_).requires_grad_(False)
         if self.weights_.size <= MAX_FLOAT64_WEIGHTS:
             t5, embeddings = t5.double(), embeddings.double()
-        return t5, embeddings, tokenization
+        assert self.beam_size is not None
+        return ConstrainedDecoder(t5, embeddings, tokenization, self.beam_size)
 
     def report(self) -> dict[str, Any]:
         """Report the number of weights, the targets of each column group, validation scores, and what was not parsed.

@@ -27,6 +27,18 @@ OURS_TO_SET = frozenset(
     "num_return_sequences temperature top_k top_p transformers_version _from_model_config".split()
 )
 
+# The sizes of a T5, by our names and by those of transformers.
+SIZES = {
+    "embedding_dim": "d_model",
+    "n_heads": "num_heads",
+    "head_dim": "d_kv",
+    "hidden_dim": "d_ff",
+    "n_encoder_layers": "num_layers",
+    "n_decoder_layers": "num_decoder_layers",
+    "n_distance_buckets": "relative_attention_num_buckets",
+    "max_distance": "relative_attention_max_distance",
+}
+
 
 def load_t5(path: str) -> tuple[SubwordTokenizer, Network]:
     """Load the tokenizer and the T5 in a folder, or of that name on the hub (or in its cache, without a network)."""
@@ -67,18 +79,9 @@ def read_folder(path: str, **settings: float) -> tuple[SubwordTokenizer, Any]:
 
 def t5_sizes(config: Any) -> T5Config:  # noqa: ANN401 - of transformers
     """Convert the configuration of transformers to ours."""
-    return T5Config(
-        config.d_model,
-        config.num_heads,
-        config.d_kv,
-        config.d_ff,
-        config.num_layers,
-        config.num_decoder_layers,
-        gated=config.is_gated_act,
-        scaled_output=getattr(config, "scale_decoder_outputs", config.tie_word_embeddings),
-        n_distance_buckets=config.relative_attention_num_buckets,
-        max_distance=config.relative_attention_max_distance,
-    )
+    scaled_output = getattr(config, "scale_decoder_outputs", config.tie_word_embeddings)
+    sizes = {ours: getattr(config, theirs) for ours, theirs in SIZES.items()}
+    return T5Config(gated=config.is_gated_act, scaled_output=scaled_output, **sizes)
 
 
 def weight_shapes(sizes: T5Config) -> dict[str, torch.Size]:
@@ -123,31 +126,22 @@ def build_t5(saved: Mapping[str, Any], weights: Floats, inputs: Floats, outputs:
     t5_config: Any = transformers.T5Config
     config: Any = t5_config(
         vocab_size=len(inputs),
-        d_model=sizes.embedding_dim,
-        d_kv=sizes.head_dim,
-        d_ff=sizes.hidden_dim,
-        num_layers=sizes.n_encoder_layers,
-        num_decoder_layers=sizes.n_decoder_layers,
-        num_heads=sizes.n_heads,
-        relative_attention_num_buckets=sizes.n_distance_buckets,
-        relative_attention_max_distance=sizes.max_distance,
         dropout_rate=0.0,
         tie_word_embeddings=sizes.scaled_output,
         decoder_start_token_id=START,
+        **{theirs: saved[ours] for ours, theirs in SIZES.items()},
         **{key: saved[key] for key in OF_TRANSFORMERS},
     )
     with torch.random.fork_rng(devices=[]):  # the random weights are replaced
         model: Any = T5ForConditionalGeneration(config)
     if outputs.size:
         model.lm_head.weight = torch.nn.Parameter(torch.from_numpy(outputs.copy()))
-    values, start = {"shared.weight": inputs}, 0
-    for name, shape in weight_shapes(sizes).items():
-        values[name] = weights[start : start + shape.numel()].reshape(shape)
-        start += shape.numel()
-    own = dict(model.named_parameters())
+    own, shapes = dict(model.named_parameters()), weight_shapes(sizes)
     with torch.no_grad():
-        for name, value in values.items():
-            own[name].copy_(torch.from_numpy(value))
+        own["shared.weight"].copy_(torch.from_numpy(inputs))
+        ends = np.cumsum([shape.numel() for shape in shapes.values()])
+        for (name, shape), part in zip(shapes.items(), np.split(weights, ends[:-1]), strict=True):
+            own[name].copy_(torch.from_numpy(part).view(shape))
     return model.eval().requires_grad_(False)
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from labelspace.data.label_mapping import ones_of_rows
 from labelspace.data.texts import without_lone_surrogates
 from labelspace.errors import ModelError, require
 from labelspace.labels.codes import Codes, CodeTree
@@ -85,9 +85,7 @@ class SubwordTokenizer:
 
 def token_matrix(documents: Tokens, n_tokens: int) -> Csr:
     """Return tokens as ones (n, n_tokens), in the order of the text; a token that occurs twice has two entries."""
-    ends = np.cumsum([0, *map(len, documents)])
-    ids = np.fromiter((token for tokens in documents for token in tokens), np.int32, int(ends[-1]))
-    return sp.csr_matrix((np.ones(len(ids), np.float32), ids, ends), shape=(len(documents), n_tokens))
+    return ones_of_rows(documents, n_tokens)
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from labelspace.models.fit_context import FitContext
 from labelspace.models.text2text.config import USUAL_BATCH_SIZE
-from labelspace.models.text2text.constrained_decoding import TokenEmbeddings, predict_labels, sequence_loss
+from labelspace.models.text2text.constrained_decoding import ConstrainedDecoder, TokenEmbeddings, sequence_loss
 from labelspace.models.text2text.t5 import T5
 from labelspace.models.text2text.targets import label_incidence
 from labelspace.models.text2text.tokenization import Tokenization, Tokens, pad, token_matrix
+from labelspace.store import Arrays
 from labelspace.training.checkpoints import data_fingerprint
-from labelspace.training.epochs import VALIDATION_K, Trainable, batch_schedule, r_precision, run_epochs
+from labelspace.training.epochs import VALIDATION_K, batch_schedule, r_precision, run_epochs
 from labelspace.training.optimizers import RowAdam
 from labelspace.training.torch_optimizer import FlatAdam
 from labelspace.types import Csr, Floats, Ints, TopK
@@ -36,24 +36,44 @@ SORTED_BATCHES = 20  # batches whose documents are sorted by length, for little 
 VALIDATION_BLOCK = 64  # documents decoded at once
 
 
-class Network:
+class TrainedNetwork(ABC):
     """A T5 and its token embeddings, with their optimizers."""
 
+    token_embeddings: Floats  # (n_tokens, embedding_dim) read by the encoder
+
+    def __init__(self, t5: nn.Module, rate_names: str) -> None:
+        self.n_steps, self.descent = 0, FlatAdam(t5, rate_names)
+
+    def arrays(self) -> Arrays:
+        """Return all arrays that a step changes."""
+        w = self.descent.weights
+        return {"weights": w.value, "means": w.mean, "squares": w.square}
+
+    @abstractmethod
+    def weights(self) -> tuple[Floats, Floats, Floats]:
+        """Return what is saved: the weights, the token embeddings, and the output embeddings, (0, 0) if tied."""
+
+
+class Network(TrainedNetwork):
+    """Our own T5, whose token embeddings are tables outside of it."""
+
     def __init__(self, t5: T5, token_embeddings: Floats, output_embeddings: Floats) -> None:
-        self.t5, self.n_steps = t5, 0
-        self.token_embeddings, self.output_embeddings = token_embeddings, output_embeddings
-        self.descent = FlatAdam(t5, "learning_rate or token_learning_rate")
+        super().__init__(t5, "learning_rate or token_learning_rate")
+        self.t5, self.token_embeddings, self.output_embeddings = t5, token_embeddings, output_embeddings
         self.tables = [table for table in (token_embeddings, output_embeddings) if table.size]
         self.adams = [RowAdam(*table.shape) for table in self.tables]
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return all arrays that a step changes."""
-        w = self.descent.weights
-        arrays: dict[str, npt.NDArray[Any]] = {"weights": w.value, "means": w.mean, "squares": w.square}
+        arrays = super().arrays()
         for i, (table, adam) in enumerate(zip(self.tables, self.adams, strict=True)):
-            arrays |= {f"table{i}": table, f"means{i}": adam.mean, f"squares{i}": adam.square}
-            arrays[f"steps{i}"] = adam.n_steps
+            of_table = {"table": table, "means": adam.mean, "squares": adam.square, "steps": adam.n_steps}
+            arrays |= {f"{name}{i}": array for name, array in of_table.items()}
         return arrays
+
+    def weights(self) -> tuple[Floats, Floats, Floats]:
+        """Return the weights of the T5, the token embeddings, and the output embeddings, (0, 0) if tied."""
+        return self.descent.weights.value, self.token_embeddings, self.output_embeddings
 
     def embeddings(self) -> TokenEmbeddings:
         """Return the embeddings of all tokens."""
@@ -71,21 +91,13 @@ class Network:
             table[tokens] += adam.updates(tokens, tensor.grad.numpy(), learning_rate)
 
 
-class TokenNetwork(Trainable, Protocol):
-    """A network that the trainers train."""
-
-    @property
-    def token_embeddings(self) -> Floats:
-        """Return the input embeddings of all tokens. Shape (n_tokens, embedding_dim)."""
-
-
 class Trainer(ABC):
     """Trains a network on documents and their targets (n, n_targets), with the parameters of the model."""
 
     def __init__(
         self,
         model: Text2Text,
-        net: TokenNetwork,
+        net: TrainedNetwork,
         tokenization: Tokenization,
         texts: Sequence[str],
         Y_targets: Csr,
@@ -203,7 +215,8 @@ class OwnTrainer(Trainer):
 
     def _predict_labels(self, documents: Tokens, k: int) -> TopK:
         assert self.model.beam_size is not None
-        return predict_labels(self.net.t5, self.net.embeddings(), self.tokenization, documents, self.model.beam_size, k)
+        decoder = ConstrainedDecoder(self.net.t5, self.net.embeddings(), self.tokenization, self.model.beam_size)
+        return decoder.predict_labels(documents, k)
 
 
 PSEUDO_COUNT = 4.0  # with this number of documents, the embedding of a token is half co-occurrence, half random

@@ -16,11 +16,10 @@ from transformers import GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
 
 from labelspace.models.text2text.constrained_decoding import labels_of_targets
-from labelspace.models.text2text.pretrained import silent
+from labelspace.models.text2text.pretrained import silent, weight_arrays
 from labelspace.models.text2text.targets import MISSING
 from labelspace.models.text2text.tokenization import END, START, Tokenization, Tokens, pad
-from labelspace.models.text2text.training import Trainer
-from labelspace.training.torch_optimizer import FlatAdam
+from labelspace.models.text2text.training import TrainedNetwork, Trainer
 from labelspace.types import Csr, Doubles, Floats, Ints, LabelSpace, TopK
 
 IGNORED = -100  # the label of padding in the loss of transformers
@@ -30,22 +29,16 @@ _T5: TypeAlias = Any  # transformers has no types
 Trie = dict[int, "Trie"]  # by token, the trie of the tokens that may follow it
 
 
-class TransformersNetwork:
-    """A T5 of transformers, with its optimizer."""
+class TransformersNetwork(TrainedNetwork):
+    """A T5 of transformers."""
 
     def __init__(self, t5: _T5) -> None:
-        self.t5, self.n_steps = t5, 0
-        self.descent = FlatAdam(t5, "learning_rate")
+        super().__init__(t5, "learning_rate")
+        self.t5, self.token_embeddings = t5, t5.shared.weight.detach().numpy()
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all arrays that a step changes."""
-        w = self.descent.weights
-        return {"weights": w.value, "means": w.mean, "squares": w.square}
-
-    @property
-    def token_embeddings(self) -> Floats:
-        """Return the input embeddings of all tokens."""
-        return np.asarray(self.t5.shared.weight.detach().numpy())
+    def weights(self) -> tuple[Floats, Floats, Floats]:
+        """Return the weights of the T5, the token embeddings, and the output embeddings, (0, 0) if tied."""
+        return weight_arrays(self.t5)
 
 
 class TransformersTrainer(Trainer):
