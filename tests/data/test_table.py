@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.data.columns import parse_columns
+from labelspace.data.columns import parse_columns, table_columns
 from labelspace.data.label_files import write_labels
 from labelspace.data.records import Record
 from labelspace.data.source import iter_records, open_source, read_dataset
@@ -266,14 +266,12 @@ def test_columns_as_the_command_line_names_them(inputs, outputs, columns):
 
 
 def test_no_columns():
-    assert parse_columns(None, None) is None
+    assert table_columns({}) is None
 
 
 @pytest.mark.parametrize(
     ("inputs", "outputs", "message"),
     [
-        ("title", None, "inputs and outputs go together, but outputs is missing; write inputs=\\['title'"),
-        (None, "brand", "inputs and outputs go together, but inputs is missing; write inputs=\\['title'"),
         ("", "brand", "inputs must be column names separated by ',', but one is empty in ''; write"),
         ("title,,x", "brand", "inputs must be column names .* empty in 'title,,x'"),
         ("title", "a>,b", "outputs must be column names separated by '>', but one is empty in 'a>'"),
@@ -292,6 +290,12 @@ def test_no_columns():
 def test_columns_that_cannot_be(inputs, outputs, message):
     with pytest.raises((ParameterError, DataError), match=message):
         parse_columns(inputs, outputs)
+
+
+def test_inputs_without_outputs():
+    for options, missing in (({"inputs": "title"}, "outputs"), ({"outputs": "brand"}, "inputs")):
+        with pytest.raises(ParameterError, match=f"go together, but {missing} is missing; write inputs=\\['title'"):
+            table_columns(options)
 
 
 def test_columns_of_nothing():

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from labelspace.errors import LabelspaceError
-from labelspace.report.terminal import printable
+from labelspace.report.terminal import printable, shortened
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
 DEBUG = "LABELSPACE_DEBUG"
@@ -130,5 +130,4 @@ def _first_cause(error: BaseException) -> BaseException:
 
 
 def _reason(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"
+    return shortened(" ".join(str(error).split()), MAX_REASON)

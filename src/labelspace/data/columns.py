@@ -16,8 +16,8 @@ EXAMPLE = "inputs=['title', 'price'], outputs=['brand', 'L0_category', 'L1_categ
 TABLE = ("inputs", "outputs")  # the options of this module
 
 
-def parse_columns(inputs: str | None, outputs: str | None) -> Columns | None:
-    """Return the columns of ``inputs`` and ``outputs``, each names separated by commas; None if neither is given.
+def parse_columns(inputs: str, outputs: str) -> Columns:
+    """Return the columns of ``inputs`` and ``outputs``, each names separated by commas.
 
     Outputs whose names differ in one number only are levels of one category path; other paths are written with ``>``.
 
@@ -26,9 +26,6 @@ def parse_columns(inputs: str | None, outputs: str | None) -> Columns | None:
     >>> parse_columns("title", "department > aisle > shelf").outputs
     (('department', 'aisle', 'shelf'),)
     """
-    if inputs is None or outputs is None:
-        _check_neither(inputs, outputs)
-        return None
     groups = [split_names("outputs", group, ">") for group in split_names("outputs", outputs, ",")]
     named = Columns(tuple(split_names("inputs", inputs, ",")), tuple(map(tuple, groups)))  # checks for duplicates
     return replace(named, outputs=_group_levels(named.outputs))
@@ -37,9 +34,12 @@ def parse_columns(inputs: str | None, outputs: str | None) -> Columns | None:
 def table_columns(options: TableOptions) -> Columns | None:
     """Return the columns of a table if ``inputs`` and ``outputs`` are given, else None."""
     inputs, outputs = options.get("inputs"), options.get("outputs")
-    if inputs is None or outputs is None:
-        _check_neither(inputs, outputs)
+    if inputs is None and outputs is None:
         return None
+    if inputs is None or outputs is None:
+        missing = "inputs" if inputs is None else "outputs"
+        rule = "inputs and outputs go together"
+        raise ParameterError(f"{rule}, but {missing} is missing; write {EXAMPLE}", options=TABLE)
     if "text" in options:
         rule = "inputs and outputs name the columns of a table"
         raise ParameterError(f"{rule}, but text is given too; write {EXAMPLE}", options=[*TABLE, "text"])
@@ -66,15 +66,6 @@ def split_names(option: str, text: str, separator: str) -> list[str]:
         rule = f"{option} must be column names separated by {separator!r}"
         raise ParameterError(f"{rule}, but one is empty in {text!r}; write {example}", options=[*TABLE, option])
     return names
-
-
-def _check_neither(inputs: object, outputs: object) -> None:
-    """Raise ParameterError if one of the two is given."""
-    if inputs is not None or outputs is not None:
-        missing = "inputs" if inputs is None else "outputs"
-        raise ParameterError(
-            f"inputs and outputs go together, but {missing} is missing; write {EXAMPLE}", options=TABLE
-        )
 
 
 def _group_levels(groups: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:

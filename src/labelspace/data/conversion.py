@@ -14,16 +14,7 @@ import numpy as np
 from labelspace.data.archives import is_folder
 from labelspace.data.formats.base import AnyFormat, RecordFormat
 from labelspace.data.formats.registry import FORMATS, file_format
-from labelspace.data.label_files import (
-    HIERARCHY,
-    LABELS,
-    are_labels,
-    own_file,
-    read_labels,
-    shared_file,
-    write_hierarchy,
-    write_labels,
-)
+from labelspace.data.label_files import KINDS, LABELS, are_labels, own_file, read_labels, shared_file, write_label_files
 from labelspace.data.label_mapping import matched_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import is_numbered
@@ -43,11 +34,7 @@ class Vectorizer(Protocol):
 
 
 def convert(
-    source: str | Path,
-    target: str | Path,
-    vectorizer: Vectorizer,
-    to: str | None = None,
-    options: ReadOptions | None = None,
+    source: Path, target: Path, vectorizer: Vectorizer, to: str | None = None, options: ReadOptions | None = None
 ) -> dict[Path, Dataset]:
     """Convert a file to a file, or a folder to a folder of format ``to`` ("jsonl", "csv.gz", ...).
 
@@ -55,7 +42,6 @@ def convert(
     among the ``options`` the source is a table, whose rows become texts and labels. For a file, ``to`` names the format
     if its ending leaves that open. Return the data sets by path.
     """
-    source, target = Path(source), Path(target)
     options = options or ReadOptions()
     if not is_folder(source):
         return _convert_file(source, target, vectorizer, to, options)
@@ -79,14 +65,8 @@ def _convert_file(
         _check_alone(source, target)
     _write(documents, source, target, fmt)
     if needed:
-        _write_own_labels(target, documents.labels)
+        write_label_files(documents.labels, lambda kind: own_file(target, kind))
     return {target: documents}
-
-
-def _write_own_labels(path: Path, labels: LabelSpace) -> None:
-    write_labels(own_file(path, LABELS), labels)
-    if labels.hierarchy is not None:
-        write_hierarchy(own_file(path, HIERARCHY), labels)
 
 
 def _check_alone(source: Path, target: Path) -> None:
@@ -102,7 +82,7 @@ def _check_alone(source: Path, target: Path) -> None:
 def _write(documents: Dataset, source: Path, target: Path, fmt: AnyFormat) -> None:
     """Write a data file in place of an older one and its own label files, unless they are the source's too."""
     write_dataset(documents, target, fmt.name)
-    for kind in (LABELS, HIERARCHY):
+    for kind in KINDS:
         if own_file(source, kind).resolve() != own_file(target, kind).resolve():
             own_file(target, kind).unlink(missing_ok=True)
 
@@ -168,10 +148,7 @@ def _with_one_label_space(parts: Mapping[str, Dataset | None]) -> dict[str, Data
 def _write_shared_labels(folder: Path, splits: Iterable[Dataset]) -> None:
     """Write the labels of the splits of a folder."""
     labels = _all_labels(splits)
-    if not is_numbered(labels):
-        write_labels(folder / LABELS, labels)
-    if labels.hierarchy is not None:
-        write_hierarchy(folder / HIERARCHY, labels)
+    write_label_files(labels, folder.joinpath, with_names=not is_numbered(labels))
 
 
 def write_folder(folder: Path, splits: Mapping[str, Dataset]) -> None:
@@ -185,7 +162,7 @@ def write_file(path: Path, documents: Dataset) -> dict[Path, Dataset]:
     """Write documents to a new file, with label files of its own if the file needs them."""
     write_dataset(documents, path)
     if not _says_its_labels(documents, writable_format(path)):
-        _write_own_labels(path, documents.labels)
+        write_label_files(documents.labels, lambda kind: own_file(path, kind))
     return {path: documents}
 
 

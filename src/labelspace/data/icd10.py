@@ -5,10 +5,10 @@ its ancestors. The test set is a seeded random share of the inclusion terms; all
 """
 
 import numpy as np
-import scipy.sparse as sp
 
+from labelspace.data.label_mapping import ones_of_rows
 from labelspace.errors import require
-from labelspace.types import Csr, Dataset, Hierarchy, LabelSpace
+from labelspace.types import Dataset, Hierarchy, LabelSpace
 
 TEST_SHARE = 0.2
 
@@ -42,8 +42,6 @@ def icd10(seed: int = 0) -> tuple[Dataset, Dataset]:
 def _dataset(documents: list[tuple[int, str]], space: LabelSpace, name: str) -> Dataset:
     """Return documents given as (label id, text), labeled with the code and its ancestors."""
     assert space.hierarchy is not None
-    n = len(documents)
-    parts = np.ones(n, np.float32), [code for code, _ in documents], np.arange(n + 1)
-    Y: Csr = sp.csr_matrix(parts, shape=(n, len(space)))
+    Y = ones_of_rows([[code] for code, _ in documents], len(space))
     ids = [f"{space.names[code]}#{row}" for row, (code, _) in enumerate(documents)]
     return Dataset(space.hierarchy.closed(Y), space, texts=[text for _, text in documents], ids=ids, name=name)

@@ -4,7 +4,7 @@ Those of ``a.csv`` are ``a.labels.jsonl`` and ``a.hierarchy.tsv`` in its folder.
 ``dev.*``, ``test.*``) share its ``labels.jsonl`` and ``hierarchy.tsv``; other files in the folder are read without.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from labelspace.types.limits import MAX_LABELS
 
 LABELS = store.LABELS
 HIERARCHY = "hierarchy.tsv"
+KINDS = (LABELS, HIERARCHY)
 SPLITS = {"train": ("train", "trn"), "dev": ("dev", "valid", "val", "validation"), "test": ("test", "tst")}
 """The names of the file of each split, without the ending."""
 SPLIT_NAMES = tuple(name for names in SPLITS.values() for name in names)
@@ -120,6 +121,14 @@ def write_hierarchy(path: str | Path, labels: LabelSpace) -> None:
             file.write("\t".join(pair) + "\n")
 
 
+def write_label_files(labels: LabelSpace, file_of: Callable[[str], Path], with_names: bool = True) -> None:
+    """Write names and hierarchy of labels to the files that ``file_of`` returns for their kinds."""
+    if with_names:
+        write_labels(file_of(LABELS), labels)
+    if labels.hierarchy is not None:
+        write_hierarchy(file_of(HIERARCHY), labels)
+
+
 def own_file(path: str | Path, kind: str) -> Path:
     """Return the path of the label file that belongs to one data file.
 
@@ -143,12 +152,12 @@ def label_file(path: str | Path, kind: str) -> Path | None:
 
 def label_files(path: str | Path) -> list[Path]:
     """Return the label files that are read with a data file."""
-    return [file for kind in (LABELS, HIERARCHY) if (file := label_file(path, kind)) is not None]
+    return [file for kind in KINDS if (file := label_file(path, kind)) is not None]
 
 
 def unread_label_files(path: str | Path) -> list[Path]:
     """Return the label files in the folder of a data file that are not read with it, as it is no split."""
-    beside = [Path(path).with_name(kind) for kind in (LABELS, HIERARCHY) if label_file(path, kind) is None]
+    beside = [Path(path).with_name(kind) for kind in KINDS if label_file(path, kind) is None]
     return [file for file in beside if is_data_file(file)]
 
 

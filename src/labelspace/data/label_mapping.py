@@ -6,6 +6,7 @@ Names, synonyms, hierarchy and the labels of documents go with the labels.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,17 @@ def _hierarchy(labels: LabelSpace, number: Longs, names: Sequence[str]) -> Hiera
         rule = "label names that are merged must not close a circle"
         remedy = "leave it out: skip=near_duplicate_labels, or no normalize_labels"
         raise DataError(f"{rule}, but {error}; {remedy}", options=["skip=", "normalize_labels"]) from None
+
+
+def ones_of_rows(rows: Sequence[Sequence[int]], n_columns: int) -> Csr:
+    """Return a matrix of ones whose row i has the columns ``rows[i]``, in their order.
+
+    >>> ones_of_rows([[1], [], [2, 0]], 3).toarray().tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0]]
+    """
+    indptr = np.cumsum([0, *map(len, rows)])
+    columns = np.fromiter(chain.from_iterable(rows), np.int32, int(indptr[-1]))
+    return sp.csr_matrix((np.ones(len(columns), np.float32), columns, indptr), shape=(len(rows), n_columns))
 
 
 def widened(matrix: Csr, n_columns: int) -> Csr:

@@ -4,7 +4,7 @@ A sparse matrix alone has a header ``rows columns``, then ``column:value column:
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -216,8 +216,11 @@ def header_numbers(line: bytes, path: str | Path, names: Sequence[str], remedy: 
     return list(map(int, fields))
 
 
-def add_rows(rows: SparseRows, blocks: Iterable[bytes], n: int, path: str | Path) -> None:
+def add_rows(rows: SparseRows, file: BinaryIO, n: int, path: str | Path, with_labels: bool = True) -> None:
     """Add the n rows of a file, as its header says; fewer or more are an error. Blank lines may follow."""
+    blocks = line_blocks(file, path, line=2)
+    if not with_labels:  # a leading space: no labels before the pairs
+        blocks = (b" " + lines[:-1].replace(b"\n", b"\n ") + b"\n" for lines in blocks)
     blank_end = 0  # bytes after the last row
     for block in blocks:
         rest = block[rows.add(block, limit=n - rows.n_rows) :]
@@ -248,9 +251,7 @@ def read_pairs(path: str | Path) -> Csr:
     with reading(path) as file:
         n, n_columns = _header(file.readline(_MAX_HEADER), path)
         rows = SparseRows(n_columns, 0, location=lambda row: f"{path}:{row + 2}")
-        # A leading space: no labels before the pairs.
-        blocks = (b" " + lines[:-1].replace(b"\n", b"\n ") + b"\n" for lines in line_blocks(file, path, line=2))
-        add_rows(rows, blocks, n, path)
+        add_rows(rows, file, n, path, with_labels=False)
     return rows.matrices(n_columns, 0)[0]
 
 

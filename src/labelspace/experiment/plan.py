@@ -212,18 +212,17 @@ class Planner:
 
     def _left_out(self, best: Plan) -> dict[str, str]:
         """Return the members that are not in a plan, with reasons."""
-        reasons = {}
         methods = {member.method for member in best.members}
-        for member in [member for member in self._others() if member.method not in methods]:
-            plan = self._plan((*best.members, member), best.n_folds)
-            reasons[str(member)] = "measuring it would take too long" if plan is None else self._exceeded(plan) or ""
+        more = {member: (*best.members, member) for member in self._others() if member.method not in methods}
         linear = next(member for member in best.members if member.method in LINEAR)
         better = [member for member in self._linear() if self.gain(member) > self.gain(linear)]
         if better:
             wanted = max(better, key=self.gain)
-            others = tuple(wanted if member == linear else member for member in best.members)
-            plan = self._plan(others, best.n_folds)
-            reasons[str(wanted)] = "measuring it would take too long" if plan is None else self._exceeded(plan) or ""
+            more[wanted] = tuple(wanted if member == linear else member for member in best.members)
+        reasons = {}
+        for member, members in more.items():
+            plan = self._plan(members, best.n_folds)
+            reasons[str(member)] = "measuring it would take too long" if plan is None else self._exceeded(plan) or ""
         return reasons
 
     def keep_to_limits(self, tagger: Tagger) -> dict[str, str]:

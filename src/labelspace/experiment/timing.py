@@ -15,7 +15,6 @@ LATENCY_ROWS = 300  # single documents that are timed: enough for a 99th percent
 LATENCY_SECONDS = 20.0  # no further document is timed after this time, since some methods take seconds for one
 WARM_UP_ROWS = 32  # documents that are predicted before prediction is timed
 
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
@@ -84,7 +83,7 @@ def parse_duration(text: str) -> float:
         rule = "--budget must be a duration such as 90s, 2m or 1h30m"
         raise ParameterError(f"{rule}, but is {text!r}; write it like these")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return hours * UNITS["h"] + minutes * UNITS["m"] + seconds
+    return 3600 * hours + 60 * minutes + seconds
 
 
 def shown_duration(seconds: float) -> str:

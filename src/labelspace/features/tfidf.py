@@ -62,9 +62,8 @@ class Tfidf(Features):
     word_offsets_: Longs = learned(offsets("n_words", into="n_bytes"))
     keys_: Longs = learned(array("int64", "n_features"))  # sorted; see kernels.ngrams
     idf_: Floats = learned(array("float32", "n_features"))
-    stemming_: str = learned(
-        plain(one_of(stems.NO_STEMMING, *stems.LANGUAGES)), default=stems.NO_STEMMING
-    )  # of stemming=auto
+    # The language that stemming=auto detected.
+    stemming_: str = learned(plain(one_of(stems.NO_STEMMING, *stems.LANGUAGES)), default=stems.NO_STEMMING)
     # Only with stemming or stripped accents; then the words above are stems.
     forms_: stems.Forms | None = learned(part(stems.Forms, optional=True, n_words="n_words"), default=None)
 

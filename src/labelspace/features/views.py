@@ -199,11 +199,7 @@ class ViewTransformer(Stateful):
         self._views = list(views)
 
     def fit_transform(
-        self,
-        texts: Sequence[str],
-        y: object = None,
-        cache: FeatureCache | None = None,
-        progress: Progress = no_progress,
+        self, texts: Sequence[str], cache: FeatureCache | None = None, progress: Progress = no_progress
     ) -> Views:
         """Fit the features of every view, and make the views of the same texts; ``cache`` may have some already."""
         cache = cache or FeatureCache()
@@ -224,7 +220,7 @@ class ViewTransformer(Stateful):
         self.made_by_ = {view: key for view, key in self.made_by_.items() if view in views}
         self.features_ = {key: made for key, made in self.features_.items() if key in self.made_by_.values()}
 
-    def fit(self, texts: Sequence[str], y: object = None) -> Self:
+    def fit(self, texts: Sequence[str]) -> Self:
         """Fit the features of every view."""
         self.fit_transform(texts)
         return self

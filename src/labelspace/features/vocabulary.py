@@ -107,11 +107,8 @@ class TokenStream(NamedTuple):
     def counted(self, n_words: int) -> Self:
         """List each word once per document, with its count; leave out words of id -1."""
         parts = large_arrays.blocks(len(self.ends), DOCUMENT_BLOCK)
-        streams = [self.rows(part.start, part.stop) for part in parts]
-        counted = [
-            large_arrays.keep_each(TokenStream(*count_rows(stream.words, stream.counts, stream.ends, n_words)))
-            for stream in streams
-        ]
+        streams: list[TokenStream] = [self.rows(part.start, part.stop) for part in parts]
+        counted = [large_arrays.keep_each(TokenStream(*count_rows(*stream, n_words))) for stream in streams]
         words, counts = (large_arrays.concatenate(stream[i] for stream in counted) for i in range(2))
         return self._replace(words=words, counts=counts, ends=_joined_ends(counted))
 

@@ -149,8 +149,7 @@ def _weights(
     if counts is None or n_documents is None:
         missing = "counts" if counts is None else "n_documents"
         rule = "propensities need the training counts and the number of training documents"
-        remedy = f"pass {missing}=..., or set propensity_from='test'"
-        raise DataError(f"{rule}, but {missing} is None; {remedy}")
+        raise DataError(f"{rule}, but {missing} is None; pass {missing}=..., or set propensity_from='test'")
     return propensity.inverse_propensity(counts, n_documents, A, B, n_labels)
 
 

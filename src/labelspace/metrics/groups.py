@@ -184,6 +184,5 @@ def _ids(name: str, given: npt.NDArray[np.generic], n_labels: int) -> npt.NDArra
     ids = given.astype(np.int64) if given.dtype.kind in "iu" or not given.size else np.array([n_labels])
     if ids.ndim != 1 or (ids.size and not 0 <= ids.min() <= ids.max() < n_labels):
         rule = f"a group must be a mask of the {n_labels} columns of Y or label ids below {n_labels}"
-        found = f"group {name!r} is {given.dtype} of shape {given.shape}"
-        raise DataError(f"{rule}, but {found}; pass one of these")
+        raise DataError(f"{rule}, but group {name!r} is {given.dtype} of shape {given.shape}; pass one of these")
     return ids

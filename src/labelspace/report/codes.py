@@ -7,8 +7,8 @@ import numpy as np
 
 from labelspace.errors import ParameterError
 from labelspace.labels.codes import Codes, CodeTree
-from labelspace.report.terminal import printable
-from labelspace.report.tree import counted, shortened
+from labelspace.report.terminal import printable, shortened
+from labelspace.report.tree import MAX_NAME_LENGTH, counted
 from labelspace.types import LabelSpace
 
 MAX_NAMES = 5  # labels shown of a code that several share
@@ -87,7 +87,7 @@ def codes_text(codes: Codes, labels: LabelSpace, prefix: Sequence[int] = (), lim
     for code, ids in _rows(codes, tree, shown):
         first_new = next(i for i in range(codes.code_length) if code[i] != previous[i])
         digits = (str(digit) if i >= first_new else "" for i, digit in enumerate(code))
-        names = [shortened(printable(labels.names[label])) for label in ids[:MAX_NAMES]]
+        names = [shortened(printable(labels.names[label]), MAX_NAME_LENGTH) for label in ids[:MAX_NAMES]]
         names += [f"… {len(ids) - MAX_NAMES:,} more"] * (len(ids) > MAX_NAMES)
         lines.append(" ".join(digit.rjust(digit_width) for digit in digits) + "  " + ", ".join(names))
         previous = code

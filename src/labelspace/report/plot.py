@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, log10
 
+from labelspace.report.terminal import shortened
+
 WIDE = 20.0  # a cost that spans more than this factor has a logarithmic axis
 FAR = 0.5  # values below this share of the best one lie beyond the axis: else they would press all others together
 MARGIN = 0.06  # of the axis, on both sides of the data
@@ -297,18 +299,14 @@ def name_heights(heights: Sequence[float]) -> list[float]:
     return spread(heights, NAME_GAP, EDGE, FRAME_HEIGHT - EDGE)
 
 
-def shortened(method: str) -> str:
-    """Return the name of a method, shortened if it is long."""
-    return method if len(method) <= MAX_NAME else method[: MAX_NAME - 1] + "…"
-
-
 def name_at_point(axis: Axis, method: str, value: float) -> str:
     """Return the name at a point, shortened if it is long; with the value if that lies below the axis.
 
     >>> name_at_point(Axis(50, 90), "popular", 9.6), name_at_point(Axis(0, 10), "a very long name of a method", 9.6)
     ('popular ↓ 9.6', 'a very long name of a …')
     """
-    return shortened(method) if axis.holds(value) else f"{shortened(method)} ↓ {value:.1f}"
+    name = shortened(method, MAX_NAME)
+    return name if axis.holds(value) else f"{name} ↓ {value:.1f}"
 
 
 def choice(attribute: str, title: str, options: Mapping[str, str], chosen: str | None = None) -> str:

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from labelspace.report.terminal import printable
+from labelspace.report.terminal import printable, shortened
 from labelspace.types import Dataset, LabelSpace
 
 
@@ -205,7 +205,7 @@ def tags_table(
     concepts = [space.concept(label) for label in found]
     columns = {
         "label": [space.names[label] for label in found],
-        "synonym": [_short(_first_synonym(space, label), 80) for label in found],
+        "synonym": [shortened(_first_synonym(space, label), 80) for label in found],
         "notation": [concept.notation or "" for concept in concepts],
         "URI": [concept.uri or "" for concept in concepts],
     }
@@ -217,7 +217,7 @@ def tags_table(
         add_row(table, *cells, f"{score:.3f}")
     if not table.rows:
         add_row(table, f"(none: {no_tags})")
-    return titled(_short(text, 100), table)
+    return titled(shortened(text, 100), table)
 
 
 def _first_synonym(space: LabelSpace, label: int) -> str:
@@ -261,10 +261,6 @@ def dataset_stats(documents: Dataset) -> dict[str, Any]:
         stats |= {"hierarchy edges": documents.labels.hierarchy.parents.nnz}
         stats |= {"hierarchy depth": int(documents.labels.hierarchy.levels.max()) + 1}
     return stats
-
-
-def _short(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def cell(value: object) -> str:

@@ -22,6 +22,15 @@ def printable(text: str) -> str:
     return "".join(c if _is_plain(c) else c.encode("unicode_escape").decode() for c in text)
 
 
+def shortened(text: str, length: int) -> str:
+    """Return a text of at most this length; one that is cut ends with an ellipsis.
+
+    >>> shortened("rye bread", 9), shortened("rye bread", 5)
+    ('rye bread', 'rye …')
+    """
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
 def json_text(value: object, ensure_ascii: bool = False, **options: Any) -> str:  # noqa: ANN401 - options of json.dumps
     r"""Return JSON on one line that every parser reads: NaN and infinities are null, control characters are escaped.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from labelspace.labels.tree import TreeNodes
-from labelspace.report.terminal import json_text, printable
+from labelspace.report.terminal import json_text, printable, shortened
 from labelspace.types import LabelSpace
 
 MAX_CHILDREN = 20  # drawn per node
@@ -150,11 +150,6 @@ def most_frequent(nodes: TreeNodes, labels: LabelSpace, n: int) -> list[list[int
     return frequent
 
 
-def shortened(name: str) -> str:
-    """Return the name, cut at ``MAX_NAME_LENGTH``."""
-    return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 1] + "…"
-
-
 def counted(n: int, noun: str) -> str:
     """Return a number with its noun.
 
@@ -210,7 +205,7 @@ class _TreeDrawing:
         return f"{line} (merged at {similarity:.2f})" if isfinite(similarity) else line
 
     def name(self, label: int) -> str:
-        return shortened(printable(self.names[label]))
+        return shortened(printable(self.names[label]), MAX_NAME_LENGTH)
 
 
 def _quoted(name: str) -> str:

@@ -12,6 +12,7 @@ from labelspace.experiment.tuning.results import shown_params
 from labelspace.report.page import html_page, html_table
 from labelspace.report.plot import Axis, Picture, circle, line, polyline
 from labelspace.report.tables import add_row, plain_table, titled
+from labelspace.report.terminal import shortened
 
 N_SHOWN = 10  # trials of the table
 N_PLOTS = 8  # parameters that are drawn, the most important
@@ -181,7 +182,7 @@ def parameter_svg(trials: Sequence[Mapping[str, Any]], key: str, searched: Mappi
         across = Axis(low, high, searched["log"]) if low < high else Axis(low - 1, high + 1)
     else:
         names = map(shown, values)
-        across = Axis.of_names([n if len(n) <= LONGEST_NAME else f"{n[: LONGEST_NAME - 1]}…" for n in names])
+        across = Axis.of_names([shortened(name, LONGEST_NAME) for name in names])
         known = [repr(value) for value in values]  # 1 is not true
         places = [known.index(repr(value)) for value in places]
     title = f"{key} (log)" if across.is_log else key

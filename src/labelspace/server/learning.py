@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelspace import metrics
+from labelspace.data.label_mapping import ones_of_rows, widened
 from labelspace.data.source import Source
 from labelspace.errors import DataError
 from labelspace.metrics import compare_with_best
@@ -110,7 +110,7 @@ def with_feedback(documents: Dataset, feedback: Sequence[Feedback]) -> tuple[Dat
     n_corrected = sum(before != lists[row] for row, before in changed.items())
     n_reviewed = len(new)
     new = {text: found for text, found in new.items() if found}
-    Y = _matrix([*lists, *new.values()], len(space))
+    Y = ones_of_rows(list(map(sorted, [*lists, *new.values()])), len(space))
     new_ids = (f"feedback-{at}" for at in range(1, len(new) + 1))
     ids = None if documents.ids is None else [*documents.ids, *new_ids]
     joined = replace(documents, Y=Y, labels=space, texts=[*(documents.texts or []), *new], ids=ids)
@@ -160,14 +160,8 @@ def predicted(tagger: Tagger, documents: Dataset) -> tuple[Csr, TopK]:
     top = tagger.predict_topk(documents.texts or [], max(KS))
     labels = np.where(top.labels >= 0, own[np.maximum(top.labels, 0)], -1)
     Y = documents.Y
-    return sp.csr_matrix((Y.data, Y.indices, Y.indptr), shape=(Y.shape[0], len(space))), TopK(labels, top.scores)
+    return widened(Y, len(space)), TopK(labels, top.scores)
 
 
 def _labels_of(Y: Csr, row: int) -> set[int]:
     return set(Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist())
-
-
-def _matrix(rows: Sequence[set[int]], n_labels: int) -> Csr:
-    indptr = np.cumsum([0, *map(len, rows)])
-    indices = np.fromiter(chain.from_iterable(map(sorted, rows)), np.int32, int(indptr[-1]))
-    return sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(len(rows), n_labels))

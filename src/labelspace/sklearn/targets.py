@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from labelspace.data.label_mapping import ones_of_rows
 from labelspace.data.objects.frames import is_column, to_list
 from labelspace.data.objects.given_labels import read_labels
 from labelspace.errors import DataError
@@ -91,7 +92,7 @@ class TrueLabels:
         rows = _rows(y)
         columns = list(dict.fromkeys([*classes.tolist(), *chain.from_iterable(rows)]))
         index = {name: at for at, name in enumerate(columns)}
-        Y = _matrix([sorted({index[name] for name in row}) for row in rows], len(columns))
+        Y = ones_of_rows([sorted({index[name] for name in row}) for row in rows], len(columns))
         return TrueLabels(Y, np.array(columns, classes.dtype if classes.dtype.kind in "biuf" else object))
 
 
@@ -119,10 +120,4 @@ def _read_classes(y: Any, kind: str) -> tuple[Targets, Csr]:  # noqa: ANN401 - w
     # Some methods read the names of labels; numbers and blank texts say nothing.
     is_text = all(isinstance(value, str) and value.strip() for value in classes.tolist())
     labels = LabelSpace(names) if is_text else LabelSpace.numbered(len(classes))
-    return Targets("classes", classes, labels), _matrix(ids.reshape(-1, 1).tolist(), len(classes))
-
-
-def _matrix(rows: Sequence[Sequence[int]], n_labels: int) -> Csr:
-    indptr = np.cumsum([0, *map(len, rows)])
-    indices = np.fromiter(chain.from_iterable(rows), np.int32, int(indptr[-1]))
-    return sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(len(rows), n_labels))
+    return Targets("classes", classes, labels), ones_of_rows(ids.reshape(-1, 1).tolist(), len(classes))

@@ -10,7 +10,6 @@ import math
 import mmap
 import os
 import shutil
-import zlib
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -30,6 +29,7 @@ from labelspace.data.read_options import ReadOptions
 from labelspace.data.texts import StoredTexts
 from labelspace.errors import DataError
 from labelspace.kernels import large_arrays
+from labelspace.store import sealed
 from labelspace.store.atomic import locked, replacing_folder
 from labelspace.store.labels import label_arrays, parse_labels, write_names
 from labelspace.types import Columns, Csr, Dataset, Fields, LabelSpace
@@ -58,9 +58,8 @@ def save_documents(folder: Path, documents: Dataset, key: Mapping[str, Any], rep
     texts = {name: StoredTexts.of(given) for name in TEXTS if (given := getattr(documents, name)) is not None}
     with replacing_folder(folder, lambda target: None) as work:
         arrays = _arrays(documents, texts)
-        line_ends = write_names(work / store.LABELS, documents.labels)
-        arrays |= {f"labels.{name}": array for name, array in label_arrays(documents.labels).items()}
-        arrays["labels.line_ends"] = line_ends
+        of_labels = {"line_ends": write_names(work / store.LABELS, documents.labels), **label_arrays(documents.labels)}
+        arrays |= {f"labels.{name}": array for name, array in of_labels.items()}
         for name, array in arrays.items():
             flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             with (work / name).open("wb") as file:
@@ -78,8 +77,7 @@ def save_documents(folder: Path, documents: Dataset, key: Mapping[str, Any], rep
             "arrays": {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()},
             "files": {name: _stamp(work / name) for name in [store.LABELS, *arrays]},
         }
-        text = json.dumps({"checksum": _checksum(about), **about}, ensure_ascii=False, indent=1)
-        (work / MANIFEST).write_text(text, encoding="utf-8")
+        (work / MANIFEST).write_text(json.dumps(sealed(about), ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 def open_documents(folder: Path, key: Mapping[str, Any], map_file: MapFile) -> tuple[Dataset, list[str]]:
@@ -124,19 +122,15 @@ def _stamp(path: Path) -> list[int]:
     return [stat.st_size, stat.st_mtime_ns]
 
 
-def _checksum(about: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(about, sort_keys=True).encode())
-
-
 def _manifest(folder: Path) -> dict[str, Any]:
     try:
         about: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        checksum = about.pop("checksum")
+        is_whole = sealed(about) == about
     except FileNotFoundError:
         raise UnusableError("it holds none") from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise UnusableError(f"{MANIFEST} cannot be read") from None
-    if checksum != _checksum(about):
+    if not is_whole:
         raise UnusableError(f"{MANIFEST} was changed")
     if about["format"] != FORMAT:
         raise UnusableError("they were written by another version")

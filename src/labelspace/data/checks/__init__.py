@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 from labelspace.data.checks import document_checks, label_checks
 from labelspace.data.checks.base import SEVERITIES, TEXTS, Check, Documents, Finding, Found
 from labelspace.errors import DataError, ParameterError
 
-_FINDERS = {**document_checks.FINDERS, **label_checks.FINDERS}
-_ALL = {name: Check(name=name, find=_FINDERS.get(name), **texts) for name, texts in TEXTS.items()}
+# What finds the cases of the check NAME is called find_NAME.
+_FINDERS: dict[str, Any] = {**vars(document_checks), **vars(label_checks)}
+_ALL = {name: Check(name=name, find=_FINDERS.get(f"find_{name}"), **texts) for name, texts in TEXTS.items()}
 CHECKS: Mapping[str, Check] = {name: check for name, check in _ALL.items() if check.find is not None}
 """All checks that need no training."""
 DEEP_CHECKS: Mapping[str, Check] = {name: check for name, check in _ALL.items() if check.find is None}

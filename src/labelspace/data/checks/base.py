@@ -4,7 +4,7 @@ import tomllib
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -213,11 +213,17 @@ class Documents:
             return f"{name}[{row}]"
         path = self.paths[name]
         first = {".jsonl": 1, ".txt": 2, ".parquet": 1}.get(file_format(path) or "")
-        return f"{path.name}:{self._csv_lines[name][row] if first is None else row + first}"
+        return f"{path.name}:{self._csv_lines(name)[row] if first is None else row + first}"
 
     @cached_property
-    def _csv_lines(self) -> "_Lines":
-        return _Lines(self.paths, self.columns)
+    def _csv_lines(self) -> Callable[[str], "array[int]"]:
+        """A function that returns the line of each document of a split, which it reads once."""
+
+        def read(name: str) -> "array[int]":
+            records = iter_records(self.paths[name], ready_made=True, columns=self.columns)
+            return array("q", (record.line for record in records))
+
+        return cache(read)
 
     def found(self, cases: Cases, total: int, example: Callable[[Any], Example], note: str = "") -> Found:
         """Return what a check has found: all cases, the first of them as examples."""
@@ -252,16 +258,3 @@ def _is_empty(part: Dataset) -> Bools:
     if part.texts is not None:
         return np.array([not text or text.isspace() for text in part.texts], bool)
     return np.diff(part.X.indptr) == 0 if part.X is not None else np.zeros(len(part), bool)
-
-
-class _Lines(dict[str, "array[int]"]):
-    """The line of each row of a CSV file, whose cells may have several lines: the file is read again when needed."""
-
-    def __init__(self, paths: Mapping[str, Path], columns: Columns | None) -> None:
-        super().__init__()
-        self._paths, self._columns = paths, columns
-
-    def __missing__(self, name: str) -> "array[int]":
-        records = iter_records(self._paths[name], ready_made=True, columns=self._columns)
-        self[name] = array("q", (record.line for record in records))
-        return self[name]

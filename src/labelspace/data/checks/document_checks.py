@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -29,12 +30,12 @@ def _largest(documents: Documents, sizes: Longs, times: int, least: int, unit: s
     return documents.found(numbers, len(documents), example, f"the median is {median:,.0f}")
 
 
-def find_empty(documents: Documents) -> Found:
+def find_empty_documents(documents: Documents) -> Found:
     """Find documents without text, or without features."""
     return documents.found(np.flatnonzero(documents.empty), len(documents), documents.example)
 
 
-def find_long(documents: Documents) -> Found | None:
+def find_long_documents(documents: Documents) -> Found | None:
     """Find documents that are very much longer than the others."""
     if documents.texts is None:
         return None
@@ -42,13 +43,13 @@ def find_long(documents: Documents) -> Found | None:
     return _largest(documents, sizes, LONG_TIMES, LONG, "characters")
 
 
-def find_unlabeled(documents: Documents) -> Found:
+def find_documents_without_labels(documents: Documents) -> Found:
     """Find documents without labels."""
     unlabeled = np.flatnonzero(documents.Y.getnnz(axis=1) == 0)
     return documents.found(unlabeled, len(documents), documents.example)
 
 
-def find_many_labels(documents: Documents) -> Found:
+def find_documents_with_many_labels(documents: Documents) -> Found:
     """Find documents with very many more labels than the others."""
     return _largest(documents, documents.Y.getnnz(axis=1).astype(np.int64), MANY_TIMES, MANY, "labels")
 
@@ -71,14 +72,8 @@ def _around(text: str, is_bad: Callable[[str], bool]) -> str:
     return shown(" ".join(words[max(at - 3, 0) : at + 6]))
 
 
-def find_garbled(documents: Documents) -> Found:
-    """Find texts and label names that were decoded by the wrong encoding."""
-    return _in_texts_and_names(documents, is_garbled)
-
-
-def find_control(documents: Documents) -> Found:
-    """Find texts and label names with control characters."""
-    return _in_texts_and_names(documents, has_control)
+find_wrong_encoding = partial(_in_texts_and_names, is_bad=is_garbled)
+find_control_characters = partial(_in_texts_and_names, is_bad=has_control)
 
 
 def first_in_split(documents: Documents) -> Longs:
@@ -108,14 +103,14 @@ def repeated(documents: Documents) -> Bools:
     return found
 
 
-def find_duplicates(documents: Documents) -> Found:
+def find_duplicate_documents(documents: Documents) -> Found:
     """Find documents of train and dev with the text and the labels of an earlier one."""
     numbers = np.flatnonzero(repeated(documents))
     n = documents.starts.get(TEST, len(documents))  # train and dev come first
     return _pairs(documents, numbers[numbers < n], first_in_split(documents), n)
 
 
-def find_conflicts(documents: Documents) -> Found:
+def find_conflicting_labels(documents: Documents) -> Found:
     """Find documents with the text of an earlier one and different labels."""
     first = first_in_split(documents)
     numbers = np.flatnonzero(first != np.arange(len(first)))
@@ -150,20 +145,20 @@ def leaked(documents: Documents) -> Bools:
     return found
 
 
-def find_leaks(documents: Documents) -> Found:
+def find_leaked_documents(documents: Documents) -> Found:
     """Find test and dev documents that equal a document of train, or test documents that equal one of dev."""
     first = documents.first_same
     numbers = np.flatnonzero(documents.part_of[first] < documents.part_of)
     return _pairs(documents, numbers, first, int((documents.part_of > 0).sum()))
 
 
-def find_near_duplicates(documents: Documents) -> Found | None:
+def find_near_duplicate_documents(documents: Documents) -> Found | None:
     """Find training documents that are nearly the same as an earlier one."""
     near = documents.neighbors
     return None if near is None else _near_pairs(documents, near.within, near.similarity, len(documents.train))
 
 
-def find_near_leaks(documents: Documents) -> Found | None:
+def find_near_leaked_documents(documents: Documents) -> Found | None:
     """Find test and dev documents that are nearly the same as a document of train."""
     near = documents.neighbors
     n_held_out = int((documents.part_of > 0).sum())
@@ -194,19 +189,3 @@ def find_repeated_ids(documents: Documents) -> Found:
             places[id_].append(number)
     cases = [Example(f"id {shown(id_)}", tuple(map(documents.at, numbers[:2]))) for id_, numbers in places.items()]
     return Found(counts.total() - len(counts), len(documents), tuple(cases))
-
-
-FINDERS = {
-    "empty_documents": find_empty,
-    "documents_without_labels": find_unlabeled,
-    "wrong_encoding": find_garbled,
-    "control_characters": find_control,
-    "long_documents": find_long,
-    "documents_with_many_labels": find_many_labels,
-    "leaked_documents": find_leaks,
-    "near_leaked_documents": find_near_leaks,
-    "conflicting_labels": find_conflicts,
-    "duplicate_documents": find_duplicates,
-    "near_duplicate_documents": find_near_duplicates,
-    "repeated_ids": find_repeated_ids,
-}

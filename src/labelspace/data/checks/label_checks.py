@@ -36,20 +36,20 @@ def used_below(documents: Documents) -> Bools:
     return used
 
 
-def find_unused(documents: Documents) -> Found | None:
+def find_unused_labels(documents: Documents) -> Found | None:
     """Find labels that no document has, nor any label below them."""
     if not len(documents):
         return None
     return documents.found(np.flatnonzero(~used_below(documents)), len(documents.labels), documents.label_example)
 
 
-def find_single(documents: Documents) -> Found:
+def find_single_document_labels(documents: Documents) -> Found:
     """Find labels with one training document."""
     labels = np.flatnonzero(documents.counts == 1)
     return documents.found(labels, int((documents.counts > 0).sum()), documents.label_example)
 
 
-def find_unseen(documents: Documents) -> Found | None:
+def find_unseen_labels(documents: Documents) -> Found | None:
     """Find labels that only dev and test documents have."""
     elsewhere = np.bincount(documents.Y.indices, minlength=len(documents.labels)) - documents.counts
     labels = np.flatnonzero((elsewhere > 0) & (documents.counts == 0))
@@ -61,7 +61,7 @@ def find_unseen(documents: Documents) -> Found | None:
     return documents.found(labels, int((elsewhere > 0).sum()), documents.label_example, note)
 
 
-def find_id_like(documents: Documents) -> Found | None:
+def find_id_like_labels(documents: Documents) -> Found | None:
     """Find labels of one document each, in a column or in all, if most documents have one."""
     Y, names = documents.train.Y, documents.labels.names
     columns = {"": np.ones(len(names), bool)}
@@ -154,7 +154,7 @@ def spellings(documents: Documents) -> list[list[int]]:
     return [sorted(group, key=lambda label: (-documents.counts[label], label)) for group in kept]
 
 
-def find_spellings(documents: Documents) -> Found | None:
+def find_near_duplicate_labels(documents: Documents) -> Found | None:
     """Find labels that are another spelling of a more frequent one."""
     if not documents.labels.are_named:
         return None
@@ -200,7 +200,7 @@ def one_letter_apart(a: str, b: str) -> bool:
     return x[at + 1 :] == y[at + 1 :] or (x[at + 2 :] == y[at + 2 :] and x[at : at + 2] == y[at : at + 2][::-1])
 
 
-def find_mistyped(documents: Documents) -> Found | None:
+def find_mistyped_labels(documents: Documents) -> Found | None:
     """Find rare labels that differ in one letter from a much more frequent one."""
     if not documents.labels.are_named:
         return None
@@ -312,17 +312,3 @@ def parents_present(hierarchy: Hierarchy, Y: Csr) -> tuple[Longs, Longs]:
     has_one[entry[np.isin(wanted, present)]] = True
     counts = [np.bincount(document[which], minlength=n) for which in (n_parents > 0, has_one)]
     return counts[0], counts[1]
-
-
-FINDERS = {
-    "id_like_labels": find_id_like,
-    "unseen_labels": find_unseen,
-    "single_document_labels": find_single,
-    "unused_labels": find_unused,
-    "near_duplicate_labels": find_spellings,
-    "mistyped_labels": find_mistyped,
-    "uneven_ancestors": find_uneven_ancestors,
-    "redundant_edges": find_redundant_edges,
-    "several_roots": find_several_roots,
-    "single_children": find_single_children,
-}

@@ -15,13 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.data.checks.kernels import (
-    Signatures,
-    compare_in_band,
-    folded_hashes,
-    minhash_signatures,
-    shingle_similarities,
-)
+from labelspace.data.checks.kernels import compare_in_band, folded_hashes, minhash_signatures, shingle_similarities
 from labelspace.data.document_sketch import document_hashes
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tokenize import Bytes, Offsets
@@ -137,7 +131,7 @@ def near_duplicates(texts: Sequence[str], first_same: Longs, in_train: Bools) ->
     return Neighbors(np.where(in_train, best, -1), np.where(in_train, -1, best), similarity)
 
 
-def _signatures(texts: Sequence[str]) -> tuple[Signatures, Ints]:
+def _signatures(texts: Sequence[str]) -> tuple[npt.NDArray[np.uint16], Ints]:
     signatures, sizes = np.zeros((len(texts), N_BINS), np.uint16), np.zeros(len(texts), np.int32)
 
     def make(first: int, last: int) -> None:
@@ -148,7 +142,7 @@ def _signatures(texts: Sequence[str]) -> tuple[Signatures, Ints]:
     return signatures, sizes
 
 
-def _band_keys(rows: Signatures) -> npt.NDArray[np.uint64]:
+def _band_keys(rows: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint64]:
     """Return one number for the numbers of a band: the first four as they are, the others mixed in."""
     keys = np.zeros(len(rows), np.uint64)
     for column in rows.T:

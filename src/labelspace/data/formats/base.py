@@ -93,11 +93,12 @@ def write_lines(path: str | Path, dataset: Dataset, rows: Iterable[str]) -> None
     with writing_text(path) as file:
         for number, row in enumerate(rows, start=1):
             if not row:
-                rule = f"{path}:{number}: expected a text or labels in every document"
-                raise DataError(f"{rule}, but one has neither; remove it")
+                raise Location(path, number).expected(
+                    "a text or labels in every document", "one has neither", "remove it"
+                )
             if number == 1 and row.startswith(BOM):
-                rule = f"{path}:1: expected a first character that is no byte order mark"
-                raise DataError(f"{rule}, but it is U+FEFF; remove it")
+                rule = "a first character that is no byte order mark"
+                raise Location(path, 1).expected(rule, "it is U+FEFF", "remove it")
             file.write(row + "\n")
 
 

@@ -91,9 +91,7 @@ class JsonStream:
             if end < len(self._text) or not self._more():  # at the end, a number may be cut
                 text = self._text[self._at : end]
                 if isinstance(value, dict) and ("\\ud" in text or "\\uD" in text):
-                    parse_object(
-                        text, self.location
-                    )  # raises DataError for half a character, which only an escape can be
+                    parse_object(text, self.location)  # raises for half a character, which only an escape can be
                 self._at = end
                 return value
 

@@ -21,7 +21,6 @@ from labelspace.data.label_files import SPLIT_NAMES
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Label, Location, Record, distinct_labels, to_records
 from labelspace.data.sparse_rows import format_rows
-from labelspace.errors import DataError
 from labelspace.kernels import large_arrays
 from labelspace.types import Csr, Dataset, LabelSpace
 
@@ -114,23 +113,14 @@ def write(path: str | Path, dataset: Dataset) -> None:
     Y.eliminate_zeros()
     empty = np.flatnonzero(np.diff(X.indptr) + np.diff(Y.indptr) == 0)
     if len(empty):
-        rule = f"{path}:{empty[0] + 1}: expected features or labels in every document"
-        raise DataError(f"{rule}, but one has neither; remove it, or write .jsonl")
+        remedy = "remove it, or write .jsonl"
+        raise Location(path, empty[0] + 1).expected("features or labels in every document", "one has neither", remedy)
     with writing(path) as file:
-        for block in format_rows(_shifted(X, 1), Y):
-            file.write(block)
+        file.writelines(format_rows(_shifted(X, 1), Y))
 
 
 _TITLE = "LIBSVM with several labels"
-_ENDINGS = (".svm", ".libsvm", ".svmlight", ".txt")
+ENDINGS = (".svm", ".libsvm", ".svmlight", ".txt")
 FORMAT = MatrixFormat(
-    "libsvm",
-    _TITLE,
-    _ENDINGS,
-    write,
-    recognizes,
-    read=read,
-    documents=documents,
-    is_text=True,
-    other_files=other_splits,
+    "libsvm", _TITLE, ENDINGS, write, recognizes, read=read, documents=documents, is_text=True, other_files=other_splits
 )

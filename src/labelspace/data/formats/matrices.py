@@ -9,20 +9,14 @@ has ``Y`` or ``y`` in its place, and ends with .npz or .npy. One .npz may hold b
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.data.archives import is_data_file
-from labelspace.data.array_files import (
-    Array,
-    array_names,
-    dense_rows,
-    read_array,
-    read_arrays,
-    read_matrix,
-    write_matrix,
-)
+from labelspace.data.array_files import array_names, dense_rows, read_array, read_arrays, read_matrix, write_matrix
 from labelspace.data.formats.base import MatrixFormat
 from labelspace.data.label_files import labels_of_file, with_hierarchy
 from labelspace.data.label_mapping import check_rows, in_label_space, label_ones
@@ -126,7 +120,7 @@ def _features(X: Csr, path: Path) -> Csr:
     return X
 
 
-def _labels(where: str | Path, array: Array | Csr) -> tuple[Csr, LabelSpace | None]:
+def _labels(where: str | Path, array: npt.NDArray[Any] | Csr) -> tuple[Csr, LabelSpace | None]:
     """Return a matrix of labels, and their names if there is one name per document."""
     if sp.issparse(array):
         return label_ones(array, where), None
@@ -135,7 +129,7 @@ def _labels(where: str | Path, array: Array | Csr) -> tuple[Csr, LabelSpace | No
     return label_ones(dense_rows(array, str(where)), where), None
 
 
-def _one_per_document(array: Array, where: str | Path) -> tuple[Csr, LabelSpace | None]:
+def _one_per_document(array: npt.NDArray[Any], where: str | Path) -> tuple[Csr, LabelSpace | None]:
     own = None
     if array.dtype.kind in "SU":
         names, columns = np.unique(np.array(_texts(array, str(where))), return_inverse=True)
@@ -151,7 +145,7 @@ def _one_per_document(array: Array, where: str | Path) -> tuple[Csr, LabelSpace 
     return sp.csr_matrix(parts, shape=(len(array), n_labels)), own
 
 
-def _texts(array: Array, where: str) -> list[str]:
+def _texts(array: npt.NDArray[Any], where: str) -> list[str]:
     """Return a 1-d array of texts or integers as texts."""
     if array.ndim != 1 or array.dtype.kind not in "SUiu":
         problem = f"has shape {array.shape} and type {array.dtype}"

@@ -10,16 +10,8 @@ from labelspace.data.files import lines, reading, writing
 from labelspace.data.formats.base import MatrixFormat, features_of
 from labelspace.data.label_files import labels_of_file, numbered_labels, with_hierarchy
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Record
-from labelspace.data.sparse_rows import (
-    MAX_COLUMNS,
-    SparseRows,
-    add_rows,
-    check_width,
-    format_rows,
-    header_numbers,
-    line_blocks,
-)
+from labelspace.data.records import Location, Record
+from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, add_rows, check_width, format_rows, header_numbers
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
 
@@ -32,7 +24,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
         n, n_features, n_labels = _header(file.readline(_MAX_HEADER), path)
         rows = SparseRows(n_features, n_labels, location=lambda row: f"{path}:{row + 2}")
         known = _known_labels(path, n_labels, labels)
-        add_rows(rows, line_blocks(file, path, 2), n, path)
+        add_rows(rows, file, n, path)
     check_width(n_features, rows.n_values, f"{path}:1")
     space = numbered_labels(n_labels, rows.n_occurrences, path, 1) if known is None else known
     space = with_hierarchy(path, space)
@@ -57,8 +49,8 @@ def _header(line: bytes, path: str | Path) -> tuple[int, int, int]:
     if n == 0:
         raise DataError(f"{path}:1: expected at least one document, but the header says 0; give another file")
     if max(n_features, n_labels) > MAX_COLUMNS:
-        rule = f"{path}:1: expected at most {MAX_COLUMNS} features and labels"
-        raise DataError(f"{rule}, but the header says {n_features} and {n_labels}; correct the header")
+        problem = f"the header says {n_features} and {n_labels}"
+        raise Location(path, 1).expected(f"at most {MAX_COLUMNS} features and labels", problem, "correct the header")
     return n, n_features, n_labels
 
 
@@ -80,8 +72,7 @@ def write(path: str | Path, dataset: Dataset) -> None:
         Y.eliminate_zeros()
     with writing(path) as file:
         file.write(f"{len(dataset)} {X.shape[1]} {len(dataset.labels)}\n".encode())
-        for block in format_rows(X, Y):
-            file.write(block)
+        file.writelines(format_rows(X, Y))
 
 
 FORMAT = MatrixFormat("xmc", "XMC repository format", (".txt",), write, read=read, documents=documents)

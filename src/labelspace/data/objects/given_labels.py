@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.fields import detect_separator, split_cell
-from labelspace.data.label_mapping import matched_labels
+from labelspace.data.label_mapping import matched_labels, ones_of_rows
 from labelspace.data.objects.frames import Given, is_frame, is_missing, named_column, to_frame, to_list
 from labelspace.data.read_options import NO_SEPARATOR
 from labelspace.errors import DataError, ParameterError
@@ -121,10 +121,7 @@ def _of_rows(rows: list[list[Any]], known: LabelSpace | None) -> tuple[Csr, Labe
         space = known.extended(name for name in names if known.find(name) is None)
     id_of: dict[Any, Any] = {label: label if not isinstance(label, str) else space.find(label) for label in labels}
     ids = [sorted({id_of[label] for label in row}) for row in rows]
-    indptr = np.cumsum([0, *map(len, ids)])
-    indices = np.fromiter(chain.from_iterable(ids), np.int32, int(indptr[-1]))
-    Y = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(len(rows), len(space)))
-    return Y, space
+    return ones_of_rows(ids, len(space)), space
 
 
 def _check_ids(rows: list[list[Any]], numbers: list[int], labels: set[Any], known: LabelSpace | None) -> None:

@@ -67,8 +67,7 @@ class Statements:
     def vocabulary(self, source: str) -> Vocabulary:
         """Return the concepts; ``source`` names the file in the error if there are none."""
         uris = list(self._nodes)
-        marks = map(self._marked, (self._concepts, self._deprecated, self._groups))
-        is_concept, is_deprecated, groups = marks
+        is_concept, is_deprecated, groups = map(self._marked, (self._concepts, self._deprecated, self._groups))
         is_blank = np.fromiter((uri.startswith("_:") for uri in uris), bool, len(uris))
         kept = np.flatnonzero(is_concept & ~is_deprecated & ~is_blank).tolist()
         if not kept:

@@ -9,7 +9,7 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -22,15 +22,7 @@ from scipy.sparse.csgraph import connected_components
 
 from labelspace.data.files import lines, replacing, writing_text
 from labelspace.data.label_files import HIERARCHY, LABELS, read_hierarchy, read_labels, write_hierarchy, write_labels
-from labelspace.data.vocabularies.vocabulary import (
-    Computed,
-    Naming,
-    Note,
-    Vocabulary,
-    last_part,
-    most_frequent_language,
-    unique_names,
-)
+from labelspace.data.vocabularies.vocabulary import NO_LANGUAGE, Computed, Naming, Note, Vocabulary, unique_names
 from labelspace.types import NO_CONCEPT, Concept, Hierarchy, Ints, LabelSpace, Longs
 
 
@@ -61,7 +53,7 @@ class Matching:
             if bases[row] in (name, of_vocabulary):
                 kept[row] = name
         gone = (before.names[label] for label in np.flatnonzero(rows < 0).tolist())
-        names, homonyms = unique_names(bases, kept, gone, _endings(vocabulary))
+        names, homonyms = unique_names(bases, kept, gone, vocabulary.endings)
         return Matching(before, naming, ids, rows, names, homonyms)
 
     def name(self, label: int) -> str:
@@ -126,16 +118,6 @@ def _ids(vocabulary: Vocabulary, bases: list[str], before: LabelSpace) -> Longs:
             used[found] = True
         ids[row] = found
     return ids
-
-
-def _endings(vocabulary: Vocabulary) -> Callable[[int], list[str]]:
-    """Return a function that gives what may be appended to the name of a row, for ``unique_names``."""
-
-    def endings(row: int) -> list[str]:
-        uri = vocabulary.uris[row]
-        return [choice for choice in (vocabulary.notation(row), last_part(uri or ""), uri) if choice]
-
-    return endings
 
 
 _NONE = -1
@@ -238,7 +220,7 @@ def plan_update(vocabulary: Vocabulary, known: LabelsBefore, language: str | Non
     """
     before, missing = known.labels, known.gone
     if language is None:
-        language = _language_of(before) or most_frequent_language(vocabulary)
+        language = _language_of(before) or next(iter(vocabulary.languages()), NO_LANGUAGE)
     naming = Naming(vocabulary, language.lower())
     matching = Matching.of(before, naming)
     after, cut = matching.labels()

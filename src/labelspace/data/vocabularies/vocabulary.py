@@ -98,10 +98,20 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.uris)
 
+    def languages(self) -> list[str]:
+        """Return the languages of the names, the one with the most names first; of equal ones in alphabetical order."""
+        counts = Counter(self.names.languages) + Counter(self.other_names.languages)
+        return sorted(counts, key=lambda language: (-counts[language], language))
+
     def notation(self, row: int) -> str | None:
         """Return the notation of a concept; of several, the first in alphabetical order."""
         found = self.notations.of(row)
         return found[0][1] if found else None
+
+    def endings(self, row: int) -> list[str]:
+        """Return what may be appended to the name of a concept that is not unique."""
+        uri = self.uris[row]
+        return [choice for choice in (self.notation(row), last_part(uri or ""), uri) if choice]
 
 
 class Computed(Sequence[Item]):
@@ -128,22 +138,12 @@ class Computed(Sequence[Item]):
 NO_LANGUAGE = ""
 
 
-def most_frequent_language(vocabulary: Vocabulary) -> str:
-    """Return the language with the most names; of several, the first in alphabetical order; '' without languages."""
-    return next(iter(_by_frequency(vocabulary)), NO_LANGUAGE)
-
-
-def _by_frequency(vocabulary: Vocabulary) -> list[str]:
-    counts = Counter(vocabulary.names.languages) + Counter(vocabulary.other_names.languages)
-    return sorted(counts, key=lambda language: (-counts[language], language))
-
-
 class Naming:
     """Names, synonyms and concepts of the rows of a vocabulary in a language."""
 
     def __init__(self, vocabulary: Vocabulary, language: str) -> None:
         self.vocabulary, self.language = vocabulary, language
-        others = [each for each in _by_frequency(vocabulary) if each not in (language, NO_LANGUAGE)]
+        others = [each for each in vocabulary.languages() if each not in (language, NO_LANGUAGE)]
         regions = [each for each in others if language and each.startswith(f"{language}-")]
         self._preference = list(dict.fromkeys([language, *regions, NO_LANGUAGE, *others]))
         self._own = {language, NO_LANGUAGE, *regions}

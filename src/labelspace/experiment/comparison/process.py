@@ -13,9 +13,9 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import IO, Any
 
+from labelspace.data.cache.scratch import peak_memory
 from labelspace.experiment.comparison.run import Job, JobResult, run
 from labelspace.types import Progress
 
@@ -134,30 +134,11 @@ def _run(job: Job, compile_first: bool, pipe: IO[bytes]) -> tuple[str, Any]:
         if os.environ.get("LABELSPACE_DEBUG") == "1":
             traceback.print_exc()
         return RESULT, JobResult.failed(job, f"internal error: {type(error).__name__}: {error}")
-    if "error" not in result.row and (memory := peak_memory()) is not None:
-        result.row["peak_memory_mb"] = memory
+    if "error" not in result.row:
+        result.row["peak_memory_mb"] = round(peak_memory() / 1e6, 1)
     return RESULT, result
 
 
 def _send(pipe: IO[bytes], kind: str, value: object) -> None:
     pickle.dump((kind, value), pipe)
     pipe.flush()
-
-
-def peak_memory() -> float | None:
-    """Return the peak memory of this process in megabytes, libraries included; None if it is not known.
-
-    >>> 10 < peak_memory() < 100_000
-    True
-    """
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-        return round(int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6, 1)
-    except (OSError, LookupError):
-        pass
-    try:  # on other systems than Linux; this peak includes the memory of the parent process at the start
-        import resource
-    except ImportError:  # Windows
-        return None
-    unit = 1 if sys.platform == "darwin" else 1024
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6, 1)

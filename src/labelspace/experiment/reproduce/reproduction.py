@@ -189,8 +189,7 @@ class Reproduction:
         except (ValueError, LookupError, TypeError, RecursionError):
             is_ours, runs, name = False, {}, None
         if not is_ours or name != self.table.name:
-            remedy = "choose another --out"
-            raise ParameterError(f"{path} must have results of {self.table.name}, but has others; {remedy}")
+            raise ParameterError(f"{path} must have results of {self.table.name}, but has others; choose another --out")
         return dict(runs)
 
     def results(self, done: Mapping[str, Any], errors: Mapping[str, str]) -> dict[str, Any]:

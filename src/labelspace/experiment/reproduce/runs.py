@@ -11,7 +11,7 @@ from labelspace.errors import LabelspaceError
 from labelspace.experiment.evaluate import EvaluationOptions, evaluate, saved_megabytes
 from labelspace.experiment.reproduce.published import GAP, Column
 from labelspace.experiment.timing import Seconds, timed
-from labelspace.experiment.train import Recipe, hold_out_test, labeled
+from labelspace.experiment.train import Recipe, training_documents
 from labelspace.features.views import FeatureCache
 from labelspace.models.fit_context import Executor
 from labelspace.tagger import Tagger
@@ -29,12 +29,11 @@ class Documents:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all splits without the source: the machine that receives them need not have the files."""
-        return {name: getattr(self, name) for name in ("_held_out", "test", "_dev")}
+        return {name: getattr(self, name) for name in ("_held_out", "test", "dev")}
 
     @cached_property
     def _held_out(self) -> tuple[Dataset, Dataset | None]:
-        documents = labeled(self.source)
-        return (documents, None) if self.source.has_test else hold_out_test(documents, seed=0)
+        return training_documents(self.source, seed=0)
 
     @property
     def train(self) -> Dataset:
@@ -50,12 +49,9 @@ class Documents:
         return test
 
     @cached_property
-    def _dev(self) -> Dataset | None:
-        return self.source.dev(self.train.labels)
-
     def dev(self) -> Dataset | None:
-        """Return the validation documents, if any."""
-        return self._dev
+        """The validation documents, if any."""
+        return self.source.dev(self.train.labels)
 
     def split(self, name: str) -> Dataset:
         """Return the training or the test documents."""
@@ -83,7 +79,7 @@ class Runner:
         train_set = self.documents.train  # outside the try: a file that cannot be read fails all rows
         try:
             with timed() as taken:
-                tagger = recipe.tagger().fit_dataset(train_set, self.documents.dev, progress, cache=self.cache)
+                tagger = recipe.tagger().fit_dataset(train_set, lambda: self.documents.dev, progress, cache=self.cache)
         except (LabelspaceError, MemoryError, ArithmeticError) as error:
             return Finished(None, str(error) or type(error).__name__)
         return Finished(self._measured(tagger, {"seed": recipe.seed, **seconds(taken)}))

@@ -106,8 +106,8 @@ def rounded(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
-def parse_range(key: str, text: str, integer: bool) -> Searched:
-    """Parse the text of ``--search KEY=...``: LOW:HIGH, LOW:HIGH:log, a list A,B,C or a JSON list.
+def parse_range(key: str, text: str | Sequence[Any], integer: bool) -> Searched:
+    """Parse the text of ``--search KEY=...``: LOW:HIGH, LOW:HIGH:log, a list A,B,C or a JSON list; or check a list.
 
     ``integer`` makes a range one of integers.
 
@@ -116,16 +116,18 @@ def parse_range(key: str, text: str, integer: bool) -> Searched:
     >>> parse_range("loss", "bce,margin", integer=False), parse_range("k", '["1,2", null]', integer=False)
     (Choices(values=('bce', 'margin')), Choices(values=('1,2', None)))
     """
+    if not isinstance(text, str):
+        return _choices_of(key, text)
     if ":" in text and not text.startswith("["):
         return _bounds(key, text, integer)
     try:
         listed = json.loads(text) if text.startswith("[") else [_value(part.strip()) for part in text.split(",")]
     except ValueError as error:
         raise ParameterError(f"--search {key} must be a JSON list, but is {text!r}; {EXAMPLE}") from error
-    return choices(key, listed)
+    return _choices_of(key, listed)
 
 
-def choices(key: str, values: Sequence[Any]) -> Choices:
+def _choices_of(key: str, values: Sequence[Any]) -> Choices:
     """Return the values of a list, each once; raise ParameterError unless all are plain, since Optuna stores them."""
     if not values or not all(value is None or isinstance(value, (bool, int, float, str)) for value in values):
         rule = f"--search {key} must list numbers, texts, true, false or none"

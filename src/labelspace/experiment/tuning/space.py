@@ -10,15 +10,7 @@ from labelspace.errors import ParameterError
 from labelspace.estimator import Estimator, Param
 from labelspace.estimator.parameter_constraints import Condition, shown
 from labelspace.experiment.train import Recipe
-from labelspace.experiment.tuning.ranges import (
-    EXAMPLE,
-    Choices,
-    Searched,
-    choices,
-    declared_range,
-    is_integer,
-    parse_range,
-)
+from labelspace.experiment.tuning.ranges import EXAMPLE, Choices, Searched, declared_range, is_integer, parse_range
 from labelspace.features import features_class
 from labelspace.models.base import Model
 from labelspace.models.registry import method
@@ -184,7 +176,7 @@ def _given_range(recipe: Recipe, key: str, what: str | Sequence[Any] | None, has
         if searched is None:
             raise ParameterError(f"{key} of {recipe.method} has no range of its own; {EXAMPLE}")
         return searched
-    found = parse_range(key, what, is_integer(declared)) if isinstance(what, str) else choices(key, what)
+    found = parse_range(key, what, is_integer(declared))
     holds = declared.constraint.holds
     # Some parameters take the text "none" and not None.
     if isinstance(found, Choices) and None in found and not holds(None) and holds("none"):

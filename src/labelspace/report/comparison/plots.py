@@ -8,6 +8,7 @@ from typing import Any
 from labelspace.report.comparison.view import ComparisonView, bounds, by_seed, deviation, figure, ordered, title_of
 from labelspace.report.plot import (
     FAR,
+    MAX_NAME,
     PERCENT,
     Axis,
     Frame,
@@ -18,10 +19,10 @@ from labelspace.report.plot import (
     line,
     name_at_point,
     name_heights,
-    shortened,
     text,
     y_pixel,
 )
+from labelspace.report.terminal import shortened
 
 Row = Mapping[str, Any]
 TRACK = 24.0  # pixels of the line of a method
@@ -257,7 +258,7 @@ def reliability(view: ComparisonView) -> str:
             about = f"{found['n']:,} predictions of probability {found['probability']:.1f} %"
             title = f"{row['method']}: {about}, {found['accuracy']:.1f} % right"
             marks += circle(*point, 4, "point filled", title, PERCENT)
-        name = shortened(row["method"])
+        name = shortened(row["method"], MAX_NAME)
         frame.series.append(Series(view.rows.index(row), name, view.color(row), marks, points[-1]))
     return section("Are the probabilities right?", note, frame.html())
 
