@@ -59,7 +59,7 @@ def split_here(model, folder, n):
     model.save(folder / "model")
     written = write_shards(saved_model(folder / "model"), model, n)
     shards = ShardsHere([load_part(part) for part in written.shards])
-    return splitting_of(model).connected(written.load_front_end(), shards)
+    return written.connected(shards)
 
 
 def same(found, expected):
@@ -194,7 +194,7 @@ def test_a_shard_that_is_not_of_the_front_end_is_refused(change, tree_model, sav
     shards = [load_part(part) for part in written.shards]
     change(shards[1])
     with pytest.raises(ModelError, match="every shard must have 200 features, labels below 90 and nodes below"):
-        splitting_of(tree_model).connected(written.load_front_end(), ShardsHere(shards))
+        written.connected(ShardsHere(shards))
 
 
 @pytest.mark.parametrize("case", ["one_vs_rest", "glas"])

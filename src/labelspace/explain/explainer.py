@@ -1,6 +1,7 @@
 """Turn the evidence of a model into explanations in the words of a text."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
@@ -8,7 +9,6 @@ import numpy as np
 from labelspace.explain.explanation import Explanation, FeatureShare, Neighbor, PathNode, Phrase, WordShare
 from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.explain.words import ColumnSpans, TextWords
-from labelspace.features.base import Features
 from labelspace.features.views import ViewTransformer, joined_parts
 from labelspace.models.evidence import Evidence, Step, Voter
 from labelspace.training.losses import sigmoid
@@ -19,20 +19,18 @@ SHARED_WORDS = 5  # words that are listed with each of these documents
 MIN_SHARE = 1e-12  # of a listed word: smaller shares are rounding errors
 
 
+@dataclass
 class Explainer:
     """Explains labels of one document: a text, or a row of ready-made features."""
 
-    def __init__(
-        self,
-        labels: LabelSpace,
-        calibrated: bool,
-        features: ViewTransformer | None,
-        documents: TrainingDocuments | None,
-        text: str | None,
-    ) -> None:
-        self.labels, self.calibrated, self.features = labels, calibrated, features
-        self.documents, self.text = documents, text
-        self.words = TextWords.of(text or "")
+    labels: LabelSpace
+    calibrated: bool
+    features: ViewTransformer | None
+    documents: TrainingDocuments | None
+    text: str | None
+
+    def __post_init__(self) -> None:
+        self.words = TextWords.of(self.text or "")
         self._spans: dict[str, ColumnSpans | None] = {}
 
     def explanation(self, label: int, evidence: Evidence) -> Explanation:
@@ -52,7 +50,7 @@ class Explainer:
             baseline=evidence.baseline,
             words=words,
             features=features,
-            phrases=self._phrases(evidence),
+            phrases=[Phrase((self.text or "")[each.start : each.stop], *each) for each in evidence.phrases],
             neighbors=[self._neighbor(voter) for voter in _first(evidence.voters)],
             path=list(map(self._node, evidence.path)),
             members=list(evidence.members),
@@ -82,15 +80,11 @@ class Explainer:
     def _find(self, view: str) -> ColumnSpans | None:
         """Return the places of the columns of a view in the text, found once for all labels."""
         if view not in self._spans:
-            made = self._features_of(view)
-            found = None if made is None or self.text is None else made.occurrences(self.text)
+            found = None
+            if self.features is not None and view in self.features.made_by_ and self.text is not None:
+                found = self.features.features_[self.features.made_by_[view]].occurrences(self.text)
             self._spans[view] = None if found is None else ColumnSpans.of(found)
         return self._spans[view]
-
-    def _features_of(self, view: str) -> Features | None:
-        if self.features is None or view not in self.features.made_by_:
-            return None
-        return self.features.features_[self.features.made_by_[view]]
 
     def _features(self, evidence: Evidence) -> list[FeatureShare]:
         totals: dict[int, float] = {}
@@ -99,13 +93,6 @@ class Explainer:
                 totals[column] = totals.get(column, 0.0) + share
         ranked = sorted(totals.items(), key=lambda entry: -abs(entry[1]))
         return [FeatureShare(column, share) for column, share in ranked if abs(share) > MIN_SHARE]
-
-    def _phrases(self, evidence: Evidence) -> list[Phrase]:
-        text = self.text or ""
-        return [
-            Phrase(text[phrase.start : phrase.stop], phrase.start, phrase.stop, phrase.kind, phrase.share)
-            for phrase in evidence.phrases
-        ]
 
     def _neighbor(self, voter: Voter) -> Neighbor:
         named, text = (str(voter.row + 1), None) if self.documents is None else self.documents[voter.row]

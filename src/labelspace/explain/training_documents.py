@@ -15,9 +15,10 @@ from labelspace.types import Dataset, Ints, Longs
 class TrainingDocuments(Stateful):
     """Ids of documents, and their texts if kept; a document without an id has the number of its row, from 1.
 
-    >>> documents = TrainingDocuments.of_texts(["bake bread", "grill fish"], ids=["q-7", "q-8"])
-    >>> documents[1]
-    ('q-8', 'grill fish')
+    >>> from labelspace.data.texts import dataset_from_names
+    >>> documents = dataset_from_names(["bake bread", "grill fish"], [["bread"], ["fish"]])
+    >>> TrainingDocuments.of(documents, rows=None, keep_texts=True)[1]
+    ('2', 'grill fish')
     """
 
     name = "training_documents"
@@ -31,22 +32,10 @@ class TrainingDocuments(Stateful):
     @classmethod
     def of(cls, documents: Dataset, rows: Longs | None, keep_texts: bool) -> Self:
         """Return the ids and texts of some rows of the training documents; None takes all rows."""
-        rows = np.arange(len(documents)) if rows is None else rows
-        ids = None if documents.ids is None else [documents.ids[i] for i in rows.tolist()]
-        texts = None if documents.texts is None or not keep_texts else [documents.texts[i] for i in rows.tolist()]
-        return cls._of(rows, ids, texts)
-
-    @classmethod
-    def of_texts(cls, texts: Sequence[str], ids: Sequence[str] | None = None) -> Self:
-        """Return the documents of some texts."""
-        return cls._of(np.arange(len(texts)), ids, texts)
-
-    @classmethod
-    def _of(cls, rows: Longs, ids: Sequence[str] | None, texts: Sequence[str] | None) -> Self:
         made = cls()
-        made.rows_ = rows.astype(np.int32)
-        made.id_bytes_, made.id_starts_ = _joined(ids or [])
-        made.text_bytes_, made.text_starts_ = _joined(texts or [])
+        made.rows_ = np.arange(len(documents), dtype=np.int32) if rows is None else rows.astype(np.int32)
+        made.id_bytes_, made.id_starts_ = _joined(documents.ids, made.rows_)
+        made.text_bytes_, made.text_starts_ = _joined(documents.texts if keep_texts else None, made.rows_)
         return made
 
     def check_state(self) -> None:
@@ -67,10 +56,10 @@ class TrainingDocuments(Stateful):
         return str(self.rows_[at] + 1) if named is None else named, _entry(self.text_bytes_, self.text_starts_, at)
 
 
-def _joined(texts: Sequence[str]) -> tuple[Bytes, Longs]:
-    parts = [text.encode("utf-8", "surrogatepass") for text in texts]
-    starts = np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)]).astype(np.int64)
-    return np.frombuffer(b"".join(parts), np.uint8), starts
+def _joined(texts: Sequence[str] | None, rows: Ints) -> tuple[Bytes, Longs]:
+    """Return some of the texts as bytes, and where each begins; none if there are no texts."""
+    parts = [] if texts is None else [texts[row].encode("utf-8", "surrogatepass") for row in rows.tolist()]
+    return np.frombuffer(b"".join(parts), np.uint8), np.cumsum([0, *map(len, parts)], dtype=np.int64)
 
 
 def _entry(text_bytes: Bytes, starts: Longs, at: int) -> str | None:

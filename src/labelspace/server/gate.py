@@ -80,7 +80,7 @@ class Gate:
             logger.exception("%s %s failed", scope["method"], _route(scope))
 
     async def _refuse(self, problem: ProblemError, scope: Scope, receive: Receive, send: "_Answer") -> None:
-        if not send.started:
+        if not send.status:
             await ProblemResponse(problem, scope["path"])(scope, receive, send)
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
@@ -147,11 +147,10 @@ class _Answer:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.status, self.started = 0, False
+        self.status = 0  # until the answer has started
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started = True
             self.status = message["status"]
             names = {name for name, _ in message["headers"]}
             added = [*HEADERS, NO_STORE, NO_CONTENT]

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 from labelspace.errors import ClusterError
@@ -146,10 +147,5 @@ def outcomes(tasks: list[Task]) -> list[Outcome]:
         if len(tasks) == 1 or isinstance(error, ClusterError):  # each would wait as long again for a lost machine
             return [error] * len(tasks)
         return [outcome for task in tasks for outcome in outcomes([task])]
-    answers: list[Outcome] = []
-    end = 0
-    for task in tasks:
-        start = end
-        end = end + len(task.items)
-        answers.append(found[start:end])
-    return answers
+    rest = iter(found)
+    return [list(islice(rest, len(task.items))) for task in tasks]

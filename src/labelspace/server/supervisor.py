@@ -13,6 +13,7 @@ import subprocess  # nosec B404
 import sys
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -100,11 +101,8 @@ def check(settings: Settings) -> None:
     """Raise an error for keys or a database that no worker could use."""
     if settings.api_key_file is not None:
         read_api_keys(settings.api_key_file)
-    database = open_database(settings.database_url)
-    try:
+    with closing(open_database(settings.database_url)) as database:
         database.ping()
-    finally:
-        database.close()
 
 
 def serve(settings: Settings, reserved: socket.socket) -> None:

@@ -21,14 +21,7 @@ from labelspace.metrics import ScoredPairs, best_micro_f1
 from labelspace.models.base import Model
 from labelspace.models.capabilities import Calibrated
 from labelspace.models.registry import DEFAULT, METHODS, method
-from labelspace.sklearn.parameters import (
-    NestedParameters,
-    check_for_classes,
-    check_settings,
-    limited_threads,
-    new_model,
-    seed_of,
-)
+from labelspace.sklearn.parameters import NestedParameters, limited_threads, new_model, seed_of
 from labelspace.sklearn.targets import Targets, are_names
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, Doubles, Floats, Longs, TopK
@@ -110,12 +103,12 @@ class TaggerClassifier(ClassifierMixin, NestedParameters):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: ANN401 - whatever scikit-learn takes
         """Learn from documents and their labels; forget what was learned before."""
-        check_settings(self)
+        self._check_settings()
         inputs = self._checked(X, reset=True)
         targets, Y = Targets.read(y)
         check_consistent_length(X, Y)
         if targets.kind == "classes":
-            check_for_classes(self)
+            self._check_for_classes()
         documents = Dataset(Y, targets.labels, **inputs)
         seed = seed_of(self.random_state)
         with limited_threads(self.n_jobs):

@@ -51,21 +51,6 @@ CONSTRAINTS = {
 }
 
 
-def check_settings(classifier: Any) -> None:  # noqa: ANN401 - a TaggerClassifier, which imports this
-    """Check every parameter against its constraint."""
-    for name, constraint in CONSTRAINTS.items():
-        constraint.check(f"{name} of TaggerClassifier", getattr(classifier, name))
-
-
-def check_for_classes(classifier: Any) -> None:  # noqa: ANN401 - a TaggerClassifier
-    """Raise ParameterError for parameters that have no effect if every document has one class."""
-    for name, default in (("k", None), ("threshold", "auto"), ("sparse_output", "auto")):
-        value = getattr(classifier, name)
-        if value != default and value is not False:
-            rule = f"{name} has an effect only with a multilabel y, but y has one class per document"
-            raise ParameterError(f"{rule} and {name} is {value!r}; leave it out")
-
-
 def seed_of(random_state: Any) -> int | None:  # noqa: ANN401 - as scikit-learn takes it
     """Return the seed of a training: a number as it is, a draw of a RandomState, or None, the method's own seed.
 
@@ -109,18 +94,30 @@ class NestedParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def set_params(self, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
         """Change parameters; raise ParameterError, which lists the known parameters, for an unknown one."""
-        nested: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
+        nested: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
             part, delimiter, name = key.partition("__")
             if delimiter and part in PARTS:
-                nested[part][name] = value
+                nested.setdefault(part, {})[name] = value
             elif key not in self._get_param_names():
                 raise ParameterError(self._unknown(key))
         super().set_params(**{key: value for key, value in params.items() if key in self._get_param_names()})
         for part, settings in nested.items():
-            if settings:
-                setattr(self, part, self._with_settings(part, settings))
+            setattr(self, part, self._with_settings(part, settings))
         return self
+
+    def _check_settings(self) -> None:
+        """Check every parameter against its constraint."""
+        for name, constraint in CONSTRAINTS.items():
+            constraint.check(f"{name} of {type(self).__name__}", getattr(self, name))
+
+    def _check_for_classes(self) -> None:
+        """Raise ParameterError for parameters that have no effect if every document has one class."""
+        for name, default in (("k", None), ("threshold", "auto"), ("sparse_output", "auto")):
+            value = getattr(self, name)
+            if value != default and value is not False:
+                rule = f"{name} has an effect only with a multilabel y, but y has one class per document"
+                raise ParameterError(f"{rule} and {name} is {value!r}; leave it out")
 
     def _with_settings(self, part: str, settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a Model or Features
         given, name = getattr(self, part), next(iter(settings))

@@ -136,7 +136,7 @@ def test_an_idle_lock_ends(cluster):
 
         def count(session):
             session.rows("SELECT set_config('lock_timeout', '10ms', false)")
-            return session.count("SELECT COUNT(*) FROM labelspace_feedback")
+            return session.value("SELECT COUNT(*) FROM labelspace_feedback")
 
         with pytest.raises(DatabaseError, match="due to lock timeout; end the session that keeps the table locked"):
             database._connections.read(count)

@@ -95,7 +95,7 @@ def test_connections_in_use_are_closed_when_given_back(database):
     def work(session):
         database.close()
         used.append(session)
-        return session.count("SELECT COUNT(*) FROM labelspace_jobs")
+        return session.value("SELECT COUNT(*) FROM labelspace_jobs")
 
     assert database._connections.read(work) == 0
     with pytest.raises(database._connections._dialect.error, match="closed"):

@@ -46,7 +46,6 @@ class Block:
     stop: int = 0
     line: int = 0  # lines before it
     header: bytes = b""  # of the file, which each block needs
-    header_lines: int = 0
     output: str = ""  # the name of the file of its predictions, once all blocks are known
 
 
@@ -106,8 +105,9 @@ def _text_blocks(file: InputFile, layout: FileLayout, size: int) -> Iterator[Blo
         if layout.dialect is not None:
             rows = _csv_rows(file.path, layout.encoding, layout.dialect, unpacked)
             last = next(rows, NO_ROW)
-        header = _beginning(file.path, last.end)
-        block = Block(file, layout, 0, 0, last.end, last.end, last.lines, header, last.lines)
+        with opened(file.path) as again:
+            header = again.read(last.end)
+        block = Block(file, layout, 0, 0, last.end, last.end, last.lines, header)
         n = 0
         for row in rows:
             if row.is_blank:  # part of the next row's block, where it is refused; at the end of a file it is allowed
@@ -122,19 +122,12 @@ def _text_blocks(file: InputFile, layout: FileLayout, size: int) -> Iterator[Blo
             yield replace(block, n_rows=n, stop=last.end)
 
 
-def _beginning(path: str, n_bytes: int) -> bytes:
-    with opened(path) as unpacked:
-        return unpacked.read(n_bytes)
-
-
 def _is_full(n_rows: int, n_bytes: int, size: int) -> bool:
     return n_rows >= MAX_ROWS or n_bytes >= MAX_BYTES or (n_rows >= MIN_ROWS and n_bytes >= size)
 
 
 def _lines(path: str, encoding: str, file: BinaryIO) -> Iterator[Row]:
-    end = 0
-    for number, raw in _raw_lines(path, file):
-        end += len(raw)
+    for number, end, raw in _raw_lines(path, file):
         text = raw.strip()
         is_blank = not text or (text[:1] != b"{" and not text.decode(encoding, "replace").strip())
         yield Row(end, number, is_blank)
@@ -146,8 +139,7 @@ def _csv_rows(path: str, encoding: str, dialect: Dialect, file: BinaryIO) -> Ite
 
     def texts() -> Iterator[str]:
         nonlocal end, n_lines
-        for n_lines, raw in _raw_lines(path, file):
-            end += len(raw)
+        for n_lines, end, raw in _raw_lines(path, file):
             if end - start > MAX_LINE_BYTES.value:
                 raise too_long(path, before + 1)
             text = raw.decode(encoding, "replace")
@@ -165,12 +157,14 @@ def _csv_rows(path: str, encoding: str, dialect: Dialect, file: BinaryIO) -> Ite
         yield Row(end, n_lines, not cells)
 
 
-def _raw_lines(path: str, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    limit = MAX_LINE_BYTES.value
+def _raw_lines(path: str, file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the number of each line, its end in bytes, and the line."""
+    limit, end = MAX_LINE_BYTES.value, 0
     for number, raw in enumerate(iter(partial(file.readline, limit + 1), b""), start=1):
         if len(raw) > limit:
             raise too_long(path, number)
-        yield number, raw
+        end += len(raw)
+        yield number, end, raw
 
 
 _SKIPPED = 2**20  # bytes at a time
@@ -201,11 +195,12 @@ def _records(path: Path, rows: Rows, block: Block) -> Iterator[Record]:
 
 def _in_file(message: str, copy: str, block: Block) -> str:
     """Turn a message about the copy of a block into one about its file."""
-    before = block.first_row if block.layout.format == "parquet" else block.line - block.header_lines
+    n_header = block.header.count(b"\n")
+    before = block.first_row if block.layout.format == "parquet" else block.line - n_header
 
     def line(found: re.Match[str]) -> str:
         number = int(found[1])
-        return f"{block.file.path}:{number + before if number > block.header_lines else number}"
+        return f"{block.file.path}:{number + before if number > n_header else number}"
 
     return re.sub(re.escape(copy) + r":(\d+)", line, message).replace(copy, block.file.path)
 

@@ -25,14 +25,7 @@ from labelspace import store
 from labelspace.cluster.connection import CLIENT, Cluster, check_shared, connect
 from labelspace.cluster.executor import Packed, pack, unpack
 from labelspace.cluster.serving.remote_calls import ANSWER_SECONDS, RemoteShards, Replicas, ReplicatedTagger
-from labelspace.cluster.serving.shard_folder import (
-    SavedPart,
-    load_part,
-    saved_model,
-    shards_of,
-    splitting_of,
-    write_shards,
-)
+from labelspace.cluster.serving.shard_folder import SavedPart, load_part, saved_model, shards_of, write_shards
 from labelspace.errors import ClusterError, LabelspaceError, ModelError
 from labelspace.kernels.threads import THREADS_VARIABLE
 from labelspace.tagger import Tagger
@@ -234,7 +227,7 @@ class ClusterBackend:
         written = shards_of(saved, n) or write_shards(saved, tagger.model, n)
         shards = RemoteShards(actors, written.shards, START_SECONDS)  # the first answers may take longer
         shards.prepare(START_SECONDS)
-        tagger.model = splitting_of(tagger.model).connected(written.load_front_end(), shards)
+        tagger.model = written.connected(shards)
         tagger.model.attach_labels(tagger.labels_)
         warm_up(tagger)
         shards.answer_seconds = self.served.answer_seconds

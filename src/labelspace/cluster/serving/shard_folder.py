@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from labelspace import store
 from labelspace.cluster.serving.sharded_labels import CLASSIFIERS, VECTORS, IndexShard, LinearShard
 from labelspace.cluster.serving.sharded_tree import TREES, TreeShard
-from labelspace.cluster.serving.shards import Splitting
+from labelspace.cluster.serving.shards import Shards, Splitting
 from labelspace.errors import ModelError, ParameterError
 from labelspace.estimator import Stateful
 from labelspace.models.base import Model
@@ -73,10 +73,11 @@ class ShardFolder(NamedTuple):
         """The size of the largest shard."""
         return max(store.folder_bytes(shard.folder) for shard in self.shards)
 
-    def load_front_end(self) -> Model:
-        """Load the model without the parts that shards hold."""
-        loaded: Model = load_part(self.front_end, method)
-        return loaded
+    def connected(self, shards: Shards) -> Model:
+        """Load the front end, and connect it with its shards; return a model that answers as the whole one."""
+        front_end = load_part(self.front_end, method)
+        model: Model = splitting_of(front_end).connected(front_end, shards)
+        return model
 
 
 def saved_model(folder: str | Path) -> SavedPart:

@@ -232,20 +232,17 @@ class ShardedLabelTree(LabelTree):
         with_paths = copy(self)
         features = np.unique(views[next(iter(self.widths_))].indices)
         found = self.shards.call("weights", features, paths.astype(np.int32))
-        nodes = np.concatenate([nodes for nodes, _ in found])
-        weights = np.concatenate([weights for _, weights in found])  # (n_nodes, n_features)
-        counts = np.zeros(len(self.starts_) - 1, np.int64)
-        all_nodes, all_values = [self.nodes_[:0]], [self.values_[:0]]
-        for column, feature in enumerate(features.tolist()):
-            own = np.flatnonzero(weights[:, column])
-            span = slice(self.starts_[feature], self.starts_[feature + 1])
-            merged = np.concatenate([self.nodes_[span], nodes[own].astype(self.nodes_.dtype)])
-            order = np.argsort(merged)
-            all_nodes.append(merged[order])
-            all_values.append(np.concatenate([self.values_[span], weights[own, column]])[order])
-            counts[feature] = len(merged)
-        with_paths.nodes_, with_paths.values_ = np.concatenate(all_nodes), np.concatenate(all_values)
-        with_paths.starts_ = np.append(0, np.cumsum(counts)).astype(self.starts_.dtype)
+        spans = [np.arange(self.starts_[each], self.starts_[each + 1]) for each in features]
+        at = np.concatenate([*spans, np.zeros(0, np.int64)])  # of the front end's weights
+        elsewhere = np.concatenate([weights for _, weights in found])  # (n_nodes, n_features)
+        rows, columns = np.nonzero(elsewhere)
+        nodes = np.concatenate([self.nodes_[at], np.concatenate([nodes for nodes, _ in found])[rows]])
+        values = np.concatenate([self.values_[at], elsewhere[rows, columns]])
+        n_here = self.starts_[features + 1] - self.starts_[features]
+        by_feature = np.concatenate([np.repeat(features, n_here), features[columns]])
+        order = np.lexsort((nodes, by_feature))
+        with_paths.nodes_, with_paths.values_ = nodes[order].astype(self.nodes_.dtype), values[order]
+        with_paths.starts_ = np.searchsorted(by_feature[order], np.arange(len(self.starts_))).astype(self.starts_.dtype)
         return LabelTree.explain(with_paths, views, labels)
 
 

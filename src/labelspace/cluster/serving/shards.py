@@ -82,9 +82,7 @@ def merged(found: Sequence[TopK], k: int) -> TopK:
 
 def best(ids: Ints, scores: Floats, size: int) -> tuple[Ints, Floats]:
     """Return the ids of largest score along the last axis, best first; of equal scores the smaller id."""
-    order = np.argsort(ids, axis=-1, kind="stable")
-    ids, scores = np.take_along_axis(ids, order, -1), np.take_along_axis(scores, order, -1)
-    order = np.argsort(-scores, axis=-1, kind="stable")[..., :size]
+    order = np.lexsort((ids, -scores))[..., :size]
     return np.take_along_axis(ids, order, -1), np.take_along_axis(scores, order, -1)
 
 

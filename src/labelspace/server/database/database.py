@@ -10,18 +10,9 @@ from typing import Any
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.report.terminal import json_text
-from labelspace.server.database import records
+from labelspace.server.database import dialects, records
 from labelspace.server.database.connections import Connections
-from labelspace.server.database.dialects import (
-    Dialect,
-    PostgreSQL,
-    Session,
-    SQLite,
-    check_schema,
-    create_schema,
-    has_schema,
-    iso,
-)
+from labelspace.server.database.dialects import Dialect, PostgreSQL, Session, SQLite
 from labelspace.server.database.records import ACTIVE, ORDERS, STATUSES, Feedback, InboxDocument, Job, new_id
 
 ALL = 2**62  # rows; a limit that every database understands
@@ -102,9 +93,9 @@ def open_database(url: str) -> "Database":
     connections = Connections(_dialect(url))
     try:
         connections.open()
-        if not connections.read(has_schema):
-            connections.write(create_schema)
-        connections.read(check_schema)
+        if not connections.read(dialects.has_schema):
+            connections.write(dialects.create_schema)
+        connections.read(dialects.check_schema)
     except BaseException:
         connections.close()
         raise
@@ -141,8 +132,7 @@ class Database:
         deleted = []  # also by an attempt whose commit was not answered
 
         def withdraw(session: Session) -> None:
-            row = session.first(FEEDBACK_DOCUMENT, model, id)
-            document = row[0] if row else None
+            document = session.value(FEEDBACK_DOCUMENT, model, id)
             if document is not None:
                 session.change(LOCK_DOCUMENT, model, document)
             is_deleted = session.change(DELETE_FEEDBACK, model, id) > 0
@@ -164,7 +154,7 @@ class Database:
     def count_feedback(self, model: str) -> int:
         """Return the number of entries."""
         records.check_names(model=model)
-        return self._connections.read(lambda session: session.count(FEEDBACK_COUNT, model))
+        return int(self._connections.read(lambda session: session.value(FEEDBACK_COUNT, model)))
 
     def add_documents(self, model: str, documents: Sequence[InboxDocument]) -> tuple[int, int]:
         """Store documents for review; return how many were stored, and how many have a text that was known."""
@@ -282,12 +272,12 @@ class Database:
     def figures(self, model: str, version: str) -> dict[str, Any] | None:
         """Return the figures of a version of a model, or None."""
         records.check_names(model=model, version=version)
-        row = self._connections.read(lambda session: session.first(FIGURES, model, version))
-        return json.loads(row[0]) if row else None
+        found = self._connections.read(lambda session: session.value(FIGURES, model, version))
+        return None if found is None else json.loads(found)
 
     def ping(self) -> None:
         """Raise DatabaseError if the database does not answer."""
-        self._connections.read(check_schema, patience=0)
+        self._connections.read(dialects.check_schema, patience=0)
 
     def close(self) -> None:
         """Close all connections."""
@@ -341,11 +331,11 @@ def _add_document(session: Session, model: str, document: InboxDocument, stored:
     if session.change(ADD_DOCUMENT, *row, *_columns(document.values), chance):
         stored.add(document.id)
         return
-    known = session.first(DOCUMENT_ID, model, hashed)
+    known = session.value(DOCUMENT_ID, model, hashed)
     if known is None:
         problem = f"{document.id!r} is stored with another text"
         raise DataError(f"ids of documents must be unique, but {problem}; leave the id out for a new one")
-    if known[0] != document.id:
+    if known != document.id:
         stored.discard(document.id)
 
 
@@ -356,7 +346,7 @@ def _columns(values: Mapping[str, float]) -> list[float]:
 
 def _to_feedback(row: dict[str, Any]) -> Feedback:
     lists = {name: json.loads(row[name]) for name in ("accepted", "rejected", "added")}
-    return Feedback(**{**row, **lists, "created": iso(row["created"])})
+    return Feedback(**{**row, **lists, "created": dialects.iso(row["created"])})
 
 
 def _to_document(row: dict[str, Any]) -> InboxDocument:
@@ -373,7 +363,7 @@ def _jobs(session: Session, query: str, *values: object) -> list[Job]:
         if row["state"] in ACTIVE and row["heartbeat"] < now - HEARTBEAT_SECONDS:
             row |= {"state": "failed", "error": ENDED, "ended": row["heartbeat"]}
         for name in ("created", "started", "ended", "heartbeat"):
-            row[name] = None if row[name] is None else iso(row[name])
+            row[name] = None if row[name] is None else dialects.iso(row[name])
         row["result"] = None if row["result"] is None else json.loads(row["result"])
     return [Job(**row) for row in found]
 

@@ -52,21 +52,18 @@ class Dialect(ABC):
         """Return whether a transaction that failed with this error may succeed on a new connection."""
         return False
 
-    def remedy(self, error: Exception) -> str:
-        """Return what the operator can do about an error."""
-        code = self.code(error) or "no code"
-        return next((remedy for key, remedy in self.remedies.items() if code.startswith(key)), self.other_remedy)
-
     def check_unmoved(self) -> None:  # noqa: B027 - a database server looks after its files
         """Raise DatabaseError if the address no longer names the database that was opened."""
 
     def explained(self, error: Exception) -> DatabaseError:
-        """Return an error of the driver as a DatabaseError, with the first line of its message alone.
+        """Return an error of the driver as a DatabaseError, with what the operator can do about it.
 
-        Later lines may quote what is stored.
+        It has the first line of the driver's message alone: later ones may quote what is stored.
         """
         reason = str(error).strip().split("\n")[0][:MAX_REASON] or type(error).__name__
-        return DatabaseError(f"{self.shown} must answer and be writable, but says: {reason}; {self.remedy(error)}")
+        code = self.code(error) or "no code"
+        remedy = next((remedy for key, remedy in self.remedies.items() if code.startswith(key)), self.other_remedy)
+        return DatabaseError(f"{self.shown} must answer and be writable, but says: {reason}; {remedy}")
 
 
 class Session:
@@ -95,13 +92,14 @@ class Session:
         row: tuple[Any, ...] | None = self._execute(sql, values).fetchone()
         return row
 
-    def count(self, sql: str, *values: object) -> int:
-        """Return the number that a query gives."""
-        return int(self._execute(sql, values).fetchone()[0])
+    def value(self, sql: str, *values: object) -> Any:  # noqa: ANN401 - of any column
+        """Return the first value of the first row of a query, or None."""
+        row = self.first(sql, *values)
+        return row[0] if row else None
 
     def now(self) -> float:
         """Return seconds since 1970 by the clock of the database: the clocks of several machines may differ."""
-        return float(self._execute(self.dialect.now, ()).fetchone()[0])
+        return float(self.value(self.dialect.now))
 
     def _execute(self, sql: str, values: Sequence[object]) -> Any:  # noqa: ANN401 - a cursor of the driver
         return self._connection.execute(self._of_driver(sql), values)
@@ -284,7 +282,7 @@ SCHEMA_VERSION = 1
 def create_schema(session: Session) -> None:
     """Make the tables unless they exist, in a transaction; several processes may do so at once."""
     session.rows(session.dialect.lock_schema)
-    if session.count(session.dialect.has_schema):
+    if has_schema(session):
         return
     declared = files("labelspace.server.database").joinpath("schema.sql").read_text(encoding="utf-8")
     lines = [line for line in declared.splitlines() if not line.startswith("--")]
@@ -296,13 +294,12 @@ def create_schema(session: Session) -> None:
 
 def has_schema(session: Session) -> bool:
     """Return whether the tables exist: a user who may not make tables can use existing ones."""
-    return session.count(session.dialect.has_schema) > 0
+    return bool(session.value(session.dialect.has_schema))
 
 
 def check_schema(session: Session) -> None:
     """Raise DatabaseError for tables of a different layout."""
-    row = session.first("SELECT MAX(version) FROM labelspace_schema")
-    version = row[0] if row else None
+    version = session.value("SELECT MAX(version) FROM labelspace_schema")
     if version == SCHEMA_VERSION:
         return
     remedy = "restore it from a backup, or name another database"

@@ -44,21 +44,14 @@ def _compare(query: Bytes, words: Bytes, start: int) -> tuple[bool, int]:
     while query[same] & 0xC0 == 0x80:  # back to the first byte of the character
         same -= 1
     q, w = same + _n_bytes(query[same]), start + same  # behind the character of the query, before that of the word
-    n = _match(query, q, words, w)
-    seen = max(seen, same + n + 1)
-    if q + n == query.size:  # the query has one character too many
-        return True, seen
-    if words[w] == 0:
-        return False, seen
     after = w + _n_bytes(words[w])
-    n = _match(query, q, words, after)
-    seen = max(seen, after - start + n + 1)
-    if q + n == query.size:  # a character was replaced
-        return True, seen
-    n = _match(query, same, words, after)
-    seen = max(seen, after - start + n + 1)
-    if same + n == query.size:  # the query lacks a character
-        return True, seen
+    for q_on, w_on in ((q, w), (q, after), (same, after)):  # a character too many, another one, one too few
+        n = _match(query, q_on, words, w_on)
+        seen = max(seen, w_on - start + n + 1)
+        if q_on + n == query.size:
+            return True, seen
+        if words[w] == 0:
+            return False, seen
     width, next_width = q - same, _n_bytes(query[q])  # the query goes on, or the first edit would have been enough
     for i in range(next_width + width):  # two neighbors swapped
         if words[w + i] != (query[q + i] if i < next_width else query[same + i - next_width]):

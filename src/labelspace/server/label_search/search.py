@@ -14,15 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labelspace.errors import ParameterError
-from labelspace.server.label_search.kernels import (
-    Flags,
-    best_labels,
-    flag_labels,
-    flag_where,
-    shared_bytes,
-    single_gaps,
-    words_within_one_edit,
-)
+from labelspace.server.label_search import kernels
 from labelspace.types import PATH_SEPARATOR, Bools, Ints, LabelSpace, Longs
 
 MAX_CHARACTERS = 200  # of a query; the rest is not read
@@ -88,7 +80,7 @@ class LabelSearch:
         self._names, self._steps = texts.names_and_steps(ranks)
         self._words, self._offsets = texts.words(ranks)
         self._word_bytes = np.frombuffer(self._words.text, np.uint8)
-        self._shared = shared_bytes(self._word_bytes, self._words.starts)
+        self._shared = kernels.shared_bytes(self._word_bytes, self._words.starts)
 
     def find(self, query: str, limit: int = 20, allowed: Bools | None = None) -> list[LabelMatch]:
         """Return the best labels for a typed text, at most ``limit``; for an empty text, the most frequent labels.
@@ -113,34 +105,34 @@ class LabelSearch:
             found += self._best(flags, {_TYPO: "typo"}, mask, limit)
         return found[:limit]
 
-    def _flag_matches(self, text: str, words: list[str], flags: Flags) -> dict[int, str]:
+    def _flag_matches(self, text: str, words: list[str], flags: kernels.Flags) -> dict[int, str]:
         """Flag the labels that match without typos; return the flags that a match must have, best first."""
         if not text:
             return {0: "prefix"}
         prefix = _encode(text)
         for texts, equal in ((self._names, _EQUAL), (self._steps, _EQUAL_STEP)):
-            flag_labels(texts.ranks, *texts.span(prefix + _END), equal, flags)
-            flag_labels(texts.ranks, *texts.span(prefix), _PREFIX, flags)
+            kernels.flag_labels(texts.ranks, *texts.span(prefix + _END), equal, flags)
+            kernels.flag_labels(texts.ranks, *texts.span(prefix), _PREFIX, flags)
         for i, word in enumerate(words):
             low, high = self._words.span(_encode(word))
-            flag_labels(self._words.ranks, self._offsets[low], self._offsets[high], 1 << i, flags)
+            kernels.flag_labels(self._words.ranks, self._offsets[low], self._offsets[high], 1 << i, flags)
         levels = dict.fromkeys((_EQUAL, _EQUAL_STEP, _PREFIX), "prefix")
         return {**levels, (1 << len(words)) - 1: "word"} if words else levels
 
-    def _flag_typos(self, words: list[str], flags: Flags) -> bool:
+    def _flag_typos(self, words: list[str], flags: kernels.Flags) -> bool:
         """Flag the labels that match except for a typo in one word; return whether there may be any."""
         every = (1 << len(words)) - 1
-        gaps = single_gaps(flags, every)
+        gaps = kernels.single_gaps(flags, every)
         tried = [i for i, word in enumerate(words) if gaps >> i & 1 and len(word) >= MIN_TYPO_LENGTH]
         for i in tried:
             query = np.frombuffer(_encode(words[i]), np.uint8)
-            similar = words_within_one_edit(query, self._word_bytes, self._words.starts, self._shared)
+            similar = kernels.words_within_one_edit(query, self._word_bytes, self._words.starts, self._shared)
             others = every & ~(1 << i)
-            flag_where(similar, self._offsets, self._words.ranks, every, others, _TYPO, flags)
+            kernels.flag_where(similar, self._offsets, self._words.ranks, every, others, _TYPO, flags)
         return bool(tried)
 
-    def _best(self, flags: Flags, levels: dict[int, str], allowed: Bools, limit: int) -> list[LabelMatch]:
-        found = best_labels(flags, np.array(list(levels), np.uint16), self._by_rank, allowed, limit)
+    def _best(self, flags: kernels.Flags, levels: dict[int, str], allowed: Bools, limit: int) -> list[LabelMatch]:
+        found = kernels.best_labels(flags, np.array(list(levels), np.uint16), self._by_rank, allowed, limit)
         kinds = zip(found.tolist(), levels.values(), strict=True)
         return [LabelMatch(label, match) for labels, match in kinds for label in labels if label >= 0]
 
