@@ -5,6 +5,7 @@ from labelspace.errors import ModelError, ParameterError
 from labelspace.index import Exact, Quantized, choice, choose, quantized
 from labelspace.index.choice import recall
 from labelspace.index.inverted_lists import InvertedLists
+from labelspace.types import TopK
 from tests.checks import same_topk
 from tests.index.test_quantized import save_and_load
 
@@ -34,7 +35,8 @@ def test_how_many_rows_are_needed_is_what_is_read(clustered):
     lists, list_of = InvertedLists.build(vectors, queries, seed=0)
     order = np.lexsort([np.arange(3000), list_of])
     rows = np.argsort(-(queries @ vectors[order].T), axis=1)[:, :5]
-    needed = lists.rows_needed(queries, rows)
+    truth = TopK(rows.astype(np.int32), np.zeros(rows.shape, np.float32))
+    needed = lists.rows_needed(queries, np.arange(3000), truth).reshape(rows.shape)
     for i in range(len(queries)):
         for row, n_rows in zip(rows[i], needed[i], strict=True):
             its_list = np.searchsorted(lists.starts, row, side="right") - 1

@@ -20,7 +20,7 @@ from labelspace.estimator.parameter_constraints import integer
 from labelspace.estimator.state_constraints import array, ids, must
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.faiss_checks import check_faiss
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import search_in_blocks
 from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
 KINDS = ("ivf", "hnsw")
@@ -115,22 +115,19 @@ class Approximate(Index):
         return int(self._faiss.nlist) if self.kind == "ivf" else 1
 
     def _search(self, queries: Floats, k: int) -> TopK:
-        out = TopK.empty(len(queries), k)
         params = self._search_params()
 
-        def search_block(start: int, stop: int) -> None:
+        def search_block(rows: slice, out_labels: Ints, out_scores: Floats) -> None:
             with _one_thread():
-                scores, numbers = self._faiss.search(queries[start:stop], k, params=params)
+                scores, numbers = self._faiss.search(queries[rows], k, params=params)
             if numbers.size and numbers.max() >= len(self.ids_):  # from the faiss file, which we do not check
                 raise _unknown_number(len(self.ids_), int(numbers.max()))
             labels = np.where(numbers >= 0, self.ids_[numbers], -1)
             scores[numbers < 0] = -np.inf
             order = np.lexsort([labels, -scores])  # faiss does not order ties
-            rows = np.arange(stop - start)[:, None]
-            out.labels[start:stop], out.scores[start:stop] = labels[rows, order], scores[rows, order]
+            out_labels[:], out_scores[:] = np.take_along_axis(labels, order, 1), np.take_along_axis(scores, order, 1)
 
-        run_blocks(search_block, len(queries), QUERY_BLOCK)
-        return out
+        return search_in_blocks(search_block, len(queries), k, QUERY_BLOCK)
 
     def _search_params(self) -> Any:  # noqa: ANN401 - faiss has no types
         """Return search parameters that skip removed vectors; None if no vector was removed."""

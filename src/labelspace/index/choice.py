@@ -14,7 +14,6 @@ These steps time nothing and do not use faiss, so the choice is the same on ever
 
 import math
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -41,8 +40,6 @@ MAX_LISTS_DIVISOR = 4  # at most one list in four is read: beyond, exact search 
 MAX_GRAPH_EFFORT = 512  # candidates of HNSW; if these do not reach the target, another index is taken
 SHORTLISTS = (64, 128, 256, 512, 1024)  # labels to re-rank, the cheapest first
 RERANKING_COST = 800  # words of a quantized index that are read in the time in which one label is re-ranked
-
-Candidate = Callable[[], Index]
 
 
 def choose(
@@ -92,7 +89,7 @@ def choose(
     if kind == "quantized" or (kind == "auto" and rows.size > MAX_INT8_SIZE):  # step 4
         best = trials.quantized(more_queries)
     if best is None and kind != "quantized":
-        best = trials.first(kind)
+        best = trials.approximate(kind) if kind in approximate.KINDS else trials.exact(kind)
     if best is None:
         best = exact
         best.report["why"] = "no faster index reached the recall target"
@@ -136,11 +133,7 @@ class _Trials:
 
     def _set_n_read(self, index: Quantized, lists: InvertedLists) -> bool:
         """Read so many labels that lists miss half of what may be missed; return False if these are most labels."""
-        by_id = np.argsort(index.ids_)
-        labels = self.truth.labels
-        is_label = labels >= 0
-        rows = by_id[np.searchsorted(index.ids_[by_id], np.where(is_label, labels, index.ids_[0]))]
-        needed = np.sort(lists.rows_needed(self.queries, rows)[is_label])
+        needed = np.sort(lists.rows_needed(self.queries, index.ids_, self.truth))
         n_read = int(needed[math.ceil(len(needed) * (1 + self.target) / 2) - 1])
         index.set_n_read(n_read)
         return n_read <= MAX_READ_SHARE * len(index)
@@ -161,36 +154,27 @@ class _Trials:
             self.reports.append(dict(index.report))
         return None
 
-    def first(self, kind: str) -> Index | None:
-        """Return the first index of this kind that reaches the target; None if none does."""
-        for candidate in self._candidates(kind):
-            index = candidate()
+    def exact(self, kind: str) -> Index | None:
+        """Return an exact index in int8, or else one in int8+float32, if it reaches the target; None if none does."""
+        with_int8 = kind == "exact" or self.vectors.size <= MAX_INT8_SIZE
+        for storage in ("int8", "int8+float32") if with_int8 else ("int8+float32",):
+            index = Exact(self.vectors, self.ids, storage)
             self.reports.append(index.report)
-            if isinstance(index, Approximate):
-                if self._raise_effort(index):
-                    index.report["one_row_ms"] = one_row_ms(index, self.queries, self.truth.k)
-                    return index
-            elif self._reaches_target(index):
+            if self._reaches_target(index):
                 return index
         return None
 
-    def _candidates(self, kind: str) -> Iterator[Candidate]:
-        """Yield the indexes to try, in this order; each is built when it is called."""
-        if kind in approximate.KINDS:
-            report = None if self.progress is None else partial(self.progress, f"building the index ({kind})")
-            yield partial(Approximate, self.vectors, self.ids, kind, seed=self.seed, progress=report)
-            return
-        if kind == "exact" or self.vectors.size <= MAX_INT8_SIZE:
-            yield partial(Exact, self.vectors, self.ids, "int8")
-        yield partial(Exact, self.vectors, self.ids, "int8+float32")
-
-    def _raise_effort(self, index: Approximate) -> bool:
-        """Raise the effort until the recall reaches the target; return False if it never does."""
-        for effort in _efforts(index.n_lists // MAX_LISTS_DIVISOR if index.kind == "ivf" else MAX_GRAPH_EFFORT):
+    def approximate(self, kind: str) -> Index | None:
+        """Raise the effort of an index of this kind until it reaches the target; return None if it never does."""
+        report = None if self.progress is None else partial(self.progress, f"building the index ({kind})")
+        index = Approximate(self.vectors, self.ids, kind, seed=self.seed, progress=report)
+        self.reports.append(index.report)
+        for effort in _efforts(index.n_lists // MAX_LISTS_DIVISOR if kind == "ivf" else MAX_GRAPH_EFFORT):
             index.effort = effort
             if self._reaches_target(index):
-                return True
-        return False
+                index.report["one_row_ms"] = one_row_ms(index, self.queries, self.truth.k)
+                return index
+        return None
 
     def _reaches_target(self, index: Index) -> bool:
         """Measure the recall, which goes to the report; return whether it reaches the target."""

@@ -12,7 +12,7 @@ from labelspace.estimator.state_constraints import are_sorted_spans, array, arra
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.kernels.inner_products import rerank, topk_int_products, topk_products
 from labelspace.kernels.quantize import quantize_int8, quantize_int16
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import search_in_blocks
 from labelspace.store import Arrays
 from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
@@ -76,13 +76,10 @@ class Exact(Index):
         return self.arrays_["ids"]
 
     def _search(self, queries: Floats, k: int) -> TopK:
-        out = TopK.empty(len(queries), k)
+        def search_block(rows: slice, labels: Ints, scores: Floats) -> None:
+            self._search_block(queries[rows], labels, scores)
 
-        def search_block(start: int, stop: int) -> None:
-            self._search_block(queries[start:stop], out.labels[start:stop], out.scores[start:stop])
-
-        run_blocks(search_block, len(queries), QUERY_BLOCK)
-        return out
+        return search_in_blocks(search_block, len(queries), k, QUERY_BLOCK)
 
     def _search_block(self, queries: Floats, labels: Ints, scores: Floats) -> None:
         stored, ids = self.arrays_, self.ids

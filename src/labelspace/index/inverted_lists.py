@@ -18,8 +18,8 @@ from labelspace.estimator.state_constraints import array, offsets
 from labelspace.kernels.bit_planes import choose_lists
 from labelspace.kernels.normalize import row_norms
 from labelspace.kernels.sparse_layers import dense_forward
-from labelspace.kernels.threads import run_blocks
-from labelspace.types import Doubles, Floats, Ints, Longs
+from labelspace.kernels.threads import fill_in_blocks, run_blocks
+from labelspace.types import Doubles, Floats, Ints, Longs, TopK
 
 POWER = 3 / 8  # of the queries' second moments (step 1): the module's docstring says what other powers do
 LISTS = 4  # times the square root of the number of vectors; with more, lists are finer, and to choose them takes longer
@@ -40,7 +40,8 @@ class InvertedLists(NamedTuple):
         sample = np.sort(np.random.default_rng(seed).permutation(len(vectors))[: TRAINED_ON * n_lists])
         center = vectors[sample].mean(axis=0, dtype=np.float32)
         with threadpool_limits(1, user_api="blas"):  # sums in one order
-            mapping = moment_power(queries, power)
+            values, basis = moment_basis(queries)
+            mapping = np.asarray(basis * values**power, np.float32)  # E[q q']^power, up to a rotation
 
             def mapped(rows: Floats) -> Floats:
                 x: Floats = np.subtract(rows, center) @ mapping
@@ -49,23 +50,16 @@ class InvertedLists(NamedTuple):
 
             shuffled = np.random.default_rng([seed, 1]).permutation(sample)  # k-means begins with the first ones
             centers, list_of = spherical_kmeans(mapped(vectors[shuffled]), n_lists), np.empty(len(vectors), np.int32)
-
-            def assign(start: int, stop: int) -> None:
-                list_of[start:stop] = (mapped(vectors[start:stop]) @ centers.T).argmax(axis=1)
-
-            run_blocks(assign, len(vectors), ROW_BLOCK)
+            fill_in_blocks(list_of, lambda rows: (mapped(vectors[rows]) @ centers.T).argmax(axis=1), ROW_BLOCK)
         order, starts = grouped(list_of, n_lists)
         return cls(list_means(vectors, order, starts), starts), list_of
 
     def nearest(self, vectors: Floats) -> Ints:
         """Return the list that each new vector goes to: the list with the nearest mean."""
         list_of, squares = np.empty(len(vectors), np.int32), np.square(self.means).sum(axis=0)
-
-        def assign(start: int, stop: int) -> None:
-            list_of[start:stop] = (2 * self.scores(vectors[start:stop]) - squares).argmax(axis=1)
-
-        run_blocks(assign, len(vectors), ROW_BLOCK)
-        return list_of
+        return fill_in_blocks(
+            list_of, lambda rows: (2 * self.scores(vectors[rows]) - squares).argmax(axis=1), ROW_BLOCK
+        )
 
     def list_of(self) -> Ints:
         """Return the list of each row. Shape (n,)."""
@@ -90,14 +84,20 @@ class InvertedLists(NamedTuple):
         choose_lists(scores, self.starts, n_rows, out)
         return out
 
-    def rows_needed(self, queries: Floats, rows: Longs) -> Longs:
-        """Return how many rows a query must read to have read each of its ``rows`` (m, k)."""
+    def rows_needed(self, queries: Floats, ids: Ints, truth: TopK) -> Longs:
+        """Return how many rows a query must read to have read each of its true ids, one number for each of them.
+
+        ``ids`` are those of the rows.
+        """
+        by_id = np.argsort(ids)
+        rows = by_id[np.searchsorted(ids[by_id], np.maximum(truth.labels, ids[by_id[0]]))]
         order = np.argsort(-self.scores(queries), axis=1, kind="stable")
         read = np.cumsum(np.diff(self.starts)[order], axis=1)
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.broadcast_to(np.arange(order.shape[1]), order.shape), axis=1)
         lists = np.searchsorted(self.starts, rows, side="right") - 1
-        return np.take_along_axis(read, np.take_along_axis(rank, lists, axis=1), axis=1)
+        needed = np.take_along_axis(read, np.take_along_axis(rank, lists, axis=1), axis=1)
+        return np.asarray(needed[truth.labels >= 0])
 
 
 def list_means(vectors: Floats, order: Longs, starts: Longs) -> Floats:
@@ -135,23 +135,15 @@ def spherical_kmeans(rows: Floats, n_centers: int) -> Floats:
 def nearest_centers(table: Floats, rows: Ints, centers: Floats, n_nearest: int) -> Ints:
     """Return the centers of largest inner product with each of these rows. Shape (len(rows), n_nearest)."""
     nearest = np.empty((len(rows), n_nearest), np.int32)
-
-    def find(start: int, stop: int) -> None:
-        nearest[start:stop] = largest(table[rows[start:stop]] @ centers.T, n_nearest)
-
-    run_blocks(find, len(rows), ROW_BLOCK)
-    return nearest
+    return fill_in_blocks(nearest, lambda part: largest(table[rows[part]] @ centers.T, n_nearest), ROW_BLOCK)
 
 
 def largest(scores: Floats, k: int) -> Longs:
     """Return the columns of the k largest scores of each row, in no order; all columns if they are fewer."""
     n = scores.shape[1]
-    columns: Longs
     if k == 1:
-        columns = scores.argmax(axis=1)[:, None]
-    else:
-        columns = np.argpartition(scores, n - k, axis=1)[:, n - k :] if k < n else np.indices(scores.shape)[1]
-    return columns
+        return np.asarray(scores.argmax(axis=1)[:, None])
+    return np.asarray(np.argpartition(scores, n - k, axis=1)[:, n - k :] if k < n else np.indices(scores.shape)[1])
 
 
 def grouped(group_of: Ints, n_groups: int) -> tuple[Longs, Longs]:
@@ -169,17 +161,10 @@ RIDGE = 0.1  # added to the second moments of queries, relative to their mean; m
 
 def second_moments(rows: Floats) -> Doubles:
     """Return E[v v'] of rows v."""
-    moments: Doubles = (rows.T @ rows).astype(np.float64) / len(rows)
-    return moments
+    return np.asarray((rows.T @ rows).astype(np.float64) / len(rows))
 
 
 def moment_basis(queries: Floats) -> tuple[Doubles, Doubles]:
     """Return eigenvalues and eigenvectors of E[q q'], with a ridge: directions without queries must not become 0."""
     values, basis = np.linalg.eigh(second_moments(queries))
     return np.maximum(values, 0) + max(RIDGE * float(values.mean()), 1e-12), basis
-
-
-def moment_power(queries: Floats, power: float) -> Floats:
-    """Return E[q q']^power, up to a rotation."""
-    values, basis = moment_basis(queries)
-    return np.asarray(basis * values**power, np.float32)

@@ -33,27 +33,16 @@ from labelspace.index.points import (
     can_be_listed,
     distances,
     encode_points,
+    extended_points,
     extended_queries,
-    lists_of_new,
     point_weights,
     share_to_read,
     to_points,
 )
 from labelspace.index.quantized import MAX_READ_SHARE, MIN_READ, SELF_QUERIES
+from labelspace.kernels import hyperbolic_search as kernels
 from labelspace.kernels.bit_planes import BLOCK
-from labelspace.kernels.hyperbolic_search import (
-    BLOCK_SIZE,
-    CODE_BITS,
-    PointCodes,
-    Points,
-    empty_results,
-    from_blocks,
-    nearest_in_clusters,
-    nearest_in_rows,
-    nearest_points,
-    shortlist_points,
-    shortlist_points_in_lists,
-)
+from labelspace.kernels.hyperbolic_search import BLOCK_SIZE, CODE_BITS, PointCodes, Points
 from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Doubles, Floats, Ints, Longs, TopK
@@ -143,7 +132,7 @@ class PointIndex(Index):
         point_weights(rows, geometry, "points")  # checks the norms; the error names the caller's row
         given = checked_vectors(rows[:0] if queries is None else queries, "queries", rows.shape[1])
         point_weights(given, geometry, "queries")
-        self.centers_ = self._to_points(rows[:0], new[:0])
+        self.centers_ = to_points(rows[:0], new[:0], geometry)
         self.codes_ = self.shortlist = self.lists_ = self.share_read = None
         self._build(rows, new)
         self.report["geometry"] = geometry
@@ -160,7 +149,7 @@ class PointIndex(Index):
     @property
     def points(self) -> Floats:
         """Return the points, in the order of ``ids``. Shape (n, dimension)."""
-        return from_blocks(self.points_.blocks, len(self))
+        return kernels.from_blocks(self.points_.blocks, len(self))
 
     @property
     def n_clusters(self) -> int:
@@ -178,14 +167,14 @@ class PointIndex(Index):
         if self.clusters is not None and not self.n_clusters and len(ids):
             n_clusters = self.clusters if isinstance(self.clusters, int) else max(1, round(len(ids) / CLUSTER_SIZE))
             drawn = np.random.default_rng(self.seed).permutation(order)[:n_clusters]
-            self.centers_ = self._to_points(rows[drawn], np.arange(len(drawn), dtype=np.int32))
+            self.centers_ = to_points(rows[drawn], np.arange(len(drawn), dtype=np.int32), self.geometry)
         sizes = np.array([len(ids)])
         if self.n_clusters:
             cluster = self._nearest(rows, self.centers_, 1)[0][:, 0]
             order, sizes = np.lexsort([ids, cluster]), np.bincount(cluster, minlength=self.n_clusters)
         elif self.lists_ is not None and list_of is not None:
             order, self.lists_ = np.lexsort([ids, list_of]), self.lists_.regrouped(list_of)
-        self.points_ = self._to_points(rows[order], ids[order])
+        self.points_ = to_points(rows[order], ids[order], self.geometry)
         self.starts_ = np.concatenate([[0], np.cumsum(sizes)])
         if not len(ids):
             self.codes_ = self.shortlist = None
@@ -199,19 +188,16 @@ class PointIndex(Index):
             self.lists_ = self.share_read = None
             self.report.pop("share_read", None)
 
-    def _to_points(self, rows: Floats, ids: Ints) -> Points:
-        return to_points(rows, ids, self.geometry)
-
     def _nearest(self, queries: Floats, points: Points, k: int, clusters: Ints | None = None) -> tuple[Ints, Doubles]:
         """Return ids and negative keys a|x-y|^2 of the k nearest points, within the given clusters if any."""
-        labels, scores = empty_results(len(queries), k)
+        labels, scores = kernels.empty_results(len(queries), k)
 
         def search_block(start: int, stop: int) -> None:
             block, out = queries[start:stop], (labels[start:stop], scores[start:stop])
             if clusters is None:
-                nearest_points(block, points, *out)
+                kernels.nearest_points(block, points, *out)
             else:
-                nearest_in_clusters(block, points, self.starts_, clusters[start:stop], *out)
+                kernels.nearest_in_clusters(block, points, self.starts_, clusters[start:stop], *out)
 
         run_blocks(search_block, len(queries), QUERY_BLOCK)
         return labels, scores
@@ -228,7 +214,7 @@ class PointIndex(Index):
 
     def _nearest_by_codes(self, queries: Floats, codes: PointCodes, k: int, size: int) -> tuple[Ints, Doubles]:
         """Return what ``_nearest`` does, among the ``size`` points of smallest estimated key that are read."""
-        labels, scores = empty_results(len(queries), k)
+        labels, scores = kernels.empty_results(len(queries), k)
         zeros, n_read = np.zeros(codes.query_map.shape[1], np.float32), self._n_read(k, size)
         lists = self.lists_ if n_read <= MAX_READ_SHARE * len(self) else None
 
@@ -237,11 +223,11 @@ class PointIndex(Index):
             dense_forward(block, codes.query_map, zeros, mapped)
             rows, estimates = np.empty((stop - start, size), np.int32), np.empty((stop - start, size), np.float32)
             if lists is None:
-                shortlist_points(block, mapped, codes, rows, estimates)
+                kernels.shortlist_points(block, mapped, codes, rows, estimates)
             else:
                 read = lists.to_read(extended_queries(block, self.geometry), n_read)
-                shortlist_points_in_lists(block, mapped, codes, lists.starts, read, rows, estimates)
-            nearest_in_rows(block, self.points_, rows, labels[start:stop], scores[start:stop])
+                kernels.shortlist_points_in_lists(block, mapped, codes, lists.starts, read, rows, estimates)
+            kernels.nearest_in_rows(block, self.points_, rows, labels[start:stop], scores[start:stop])
 
         run_blocks(search_block, len(queries), QUERY_BLOCK)
         return labels, scores
@@ -264,7 +250,8 @@ class PointIndex(Index):
         if not can_be_listed(vectors):
             self._drop_lists()
         if self.lists_ is not None:
-            list_of = np.concatenate([self.lists_.list_of(), lists_of_new(self.lists_, vectors, self.geometry)])
+            added = self.lists_.nearest(extended_points(vectors, self.geometry))  # the lists with the nearest centers
+            list_of = np.concatenate([self.lists_.list_of(), added])
         self._build(np.concatenate([self.points, vectors]), np.concatenate([self.ids, ids]), list_of)
 
     def _remove(self, ids: Ints) -> None:

@@ -117,11 +117,6 @@ def build_point_lists(rows: Floats, queries: Floats, geometry: str, seed: int) -
     return InvertedLists(np.ascontiguousarray(extended_points(centers, geometry).T), starts), list_of
 
 
-def lists_of_new(lists: InvertedLists, rows: Floats, geometry: str) -> Ints:
-    """Return the list that each new point goes to: the list with the nearest extended center."""
-    return lists.nearest(extended_points(rows, geometry))
-
-
 def can_be_listed(rows: Floats) -> bool:
     """Return whether no coordinate is too large for lists."""
     return max(float(rows.max(initial=0)), -float(rows.min(initial=0))) <= MAX_LISTED
@@ -131,7 +126,5 @@ def share_to_read(
     lists: InvertedLists, queries: Floats, ids: Ints, truth: TopK, coverage: float, geometry: str
 ) -> float:
     """Return the share of rows that a query reads to find this ``coverage`` of neighbors; ``ids`` are of the rows."""
-    by_id = np.argsort(ids)
-    rows = by_id[np.searchsorted(ids[by_id], np.maximum(truth.labels, ids[by_id[0]]))]
-    needed = lists.rows_needed(extended_queries(queries, geometry), rows)[truth.labels >= 0]
+    needed = lists.rows_needed(extended_queries(queries, geometry), ids, truth)
     return float(np.quantile(needed, coverage, method="higher") / len(ids))

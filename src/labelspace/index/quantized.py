@@ -31,21 +31,11 @@ from labelspace.estimator.parameter_constraints import integer, optional
 from labelspace.estimator.state_constraints import are_sorted_spans, array, ids, must, part, plain
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.inverted_lists import InvertedLists, moment_basis, second_moments
-from labelspace.kernels.bit_planes import (
-    BLOCK,
-    CodedRows,
-    Shortlist,
-    Words,
-    from_blocks,
-    rerank_int16,
-    shortlists,
-    shortlists_in_lists,
-    to_blocks,
-    to_planes,
-)
+from labelspace.kernels import bit_planes
+from labelspace.kernels.bit_planes import BLOCK, CodedRows, Shortlist, Words
 from labelspace.kernels.quantize import Int16s, quantize_int16
 from labelspace.kernels.sparse_layers import dense_forward
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import run_blocks, search_in_blocks
 from labelspace.types import Bools, Doubles, Floats, Ints, Longs, TopK
 
 STEPS = {1: 1.596, 2: 0.9957, 4: 0.3352}  # bits -> distance of levels of least squared error, for Gaussian numbers
@@ -127,7 +117,7 @@ class Quantized(Index):
         other.report = self.report | {"storage": other.storage}
         order = np.searchsorted(np.sort(self.ids_), self.ids_)
         words, other.scales_ = other._encode_levels(vectors, order)
-        other.planes_ = to_blocks(words)
+        other.planes_ = bit_planes.to_blocks(words)
         return other
 
     def set_n_read(self, n_read: int) -> None:
@@ -179,12 +169,12 @@ class Quantized(Index):
         return words, scales
 
     def _set(self, ids: Ints, words: Words, scales: Floats, vectors: Int16s, vector_scales: Floats) -> None:
-        self.ids_, self.planes_, self.scales_ = ids, to_blocks(words), scales
+        self.ids_, self.planes_, self.scales_ = ids, bit_planes.to_blocks(words), scales
         self.vectors_, self.vector_scales_ = vectors, vector_scales
 
     def _rows(self) -> tuple[npt.NDArray[Any], ...]:
         """Return the arguments of ``_set``."""
-        words = from_blocks(self.planes_, len(self.ids_))
+        words = bit_planes.from_blocks(self.planes_, len(self.ids_))
         return self.ids_, words, self.scales_, self.vectors_, self.vector_scales_
 
     def _put(self, rows: tuple[npt.NDArray[Any], ...], list_of: Ints) -> None:
@@ -198,28 +188,25 @@ class Quantized(Index):
         return np.zeros(len(self.ids_), np.int32) if self.lists_ is None else self.lists_.list_of()
 
     def _search(self, queries: Floats, k: int) -> TopK:
-        out = TopK.empty(len(queries), k)
         size = max(1, min(max(self.shortlist, SHORTLIST_FACTOR * k), len(self.ids_)))
         n_read = max(self.n_read or 0, MIN_READ * size)
         lists = self.lists_ if n_read <= MAX_READ_SHARE * len(self.ids_) else None
         zeros = np.zeros(self.query_map_.shape[1], np.float32)
 
-        def search(start: int, stop: int) -> None:
-            block, y = queries[start:stop], np.empty((stop - start, len(zeros)), np.float32)
-            dense_forward(block, self.query_map_, zeros, y)
-            shape = stop - start, 2 * size + BLOCK
-            rows = np.empty(shape, np.int32)
-            table, found = CodedRows(self.planes_, self.scales_), Shortlist(rows, np.empty(shape, np.float32))
-            if lists is None:
-                shortlists(y, table, size, found)
-            else:
-                read = lists.to_read(block, n_read)
-                shortlists_in_lists(y, table, lists.starts, read, size, found)
-            labels, best = out.labels[start:stop], out.scores[start:stop]
-            rerank_int16(block, self.vectors_, self.vector_scales_, self.ids_, rows, labels, best)
+        table = CodedRows(self.planes_, self.scales_)
 
-        run_blocks(search, len(queries), max(1, min(QUERY_BLOCK, MAX_CANDIDATES // size)))
-        return out
+        def search(rows: slice, labels: Ints, scores: Floats) -> None:
+            block, y = queries[rows], np.empty((len(labels), len(zeros)), np.float32)
+            dense_forward(block, self.query_map_, zeros, y)
+            shape = len(labels), 2 * size + BLOCK
+            found = Shortlist(np.empty(shape, np.int32), np.empty(shape, np.float32))
+            if lists is None:
+                bit_planes.shortlists(y, table, size, found)
+            else:
+                bit_planes.shortlists_in_lists(y, table, lists.starts, lists.to_read(block, n_read), size, found)
+            bit_planes.rerank_int16(block, self.vectors_, self.vector_scales_, self.ids_, found.rows, labels, scores)
+
+        return search_in_blocks(search, len(queries), k, max(1, min(QUERY_BLOCK, MAX_CANDIDATES // size)))
 
     def _vectors(self, at: Longs) -> Floats:
         return self.vectors_[at] * self.vector_scales_[at, None]
@@ -270,4 +257,4 @@ def _levels(x: Floats, bits: int) -> tuple[Words, Floats]:
     codes = np.clip(np.floor(x / step[:, None]) + half, 0, 2 * half - 1).astype(np.uint8)
     along = np.einsum("ij,ij->i", x, 2 * codes.astype(np.float32) - np.float32(2 * half - 1))
     scales = np.divide(squares, along, out=np.zeros_like(along), where=along > 0)
-    return to_planes(codes, bits), scales
+    return bit_planes.to_planes(codes, bits), scales

@@ -164,12 +164,18 @@ def scan_blocks(
 
 
 @part()
+def end_rows(rows: Ints, size: int) -> None:
+    """Write -1 behind the first ``size`` rows."""
+    for j in range(size, len(rows)):
+        rows[j] = -1
+
+
+@part()
 def cut_shortlist(found: Shortlist, used: int, size: int) -> None:
     """Move the ``size`` best of a query's shortlist to the front, and write -1 behind them."""
     if used > size:
         select_best(found.scores, found.rows, used, size)
-    for j in range(min(used, size), len(found.rows)):
-        found.rows[j] = -1
+    end_rows(found.rows, min(used, size))
 
 
 @kernel()

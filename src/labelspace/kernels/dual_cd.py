@@ -147,8 +147,8 @@ def solve_logistic(
     w: Floats,
     alpha: Floats,
     order: Ints,
-) -> int:
-    """Fit one label with the logistic loss into ``w`` (D + 1,), zeros; return the number of iterations.
+) -> None:
+    """Fit one label with the logistic loss into ``w`` (D + 1,), zeros.
 
     Each alpha is between 0 and C, found by a few Newton steps. ``alpha`` (n,) and ``order`` (n) are scratch.
     """
@@ -164,9 +164,8 @@ def solve_logistic(
         for j in range(indptr[i], indptr[i + 1]):
             w[indices[j]] += step * data[j]
         w[bias_index] += step * np.float32(bias)
-    inner_tolerance, n_iter = 1e-2, 0
-    while n_iter < options.max_iter:
-        n_iter += 1
+    inner_tolerance = 1e-2
+    for _ in range(options.max_iter):
         max_gradient, newton_steps = 0.0, 0
         state = shuffle(order, n, state)
         for i in order[:n]:
@@ -200,4 +199,3 @@ def solve_logistic(
             break
         if newton_steps <= n / 10:
             inner_tolerance = max(1e-8, 0.1 * inner_tolerance)
-    return n_iter

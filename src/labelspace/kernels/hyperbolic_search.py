@@ -20,7 +20,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from labelspace.estimator.state_constraints import array, ids
-from labelspace.kernels.bit_planes import BLOCK, QUERY_BITS, QUERY_MAX, Words, popcount, query_planes
+from labelspace.kernels.bit_planes import BLOCK, QUERY_BITS, QUERY_MAX, Words, end_rows, popcount, query_planes
 from labelspace.kernels.compiled import integer, kernel, part
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Doubles, Floats, Ints, Longs
@@ -257,13 +257,6 @@ def encode_query(query: Floats, mapped: Floats, center: Floats, planes: Words) -
     return CodedQuery(planes, total, step, np.float32(shift))
 
 
-@part()
-def end_rows(rows: Ints, size: int) -> None:
-    """Write -1 behind the first ``size`` rows."""
-    for j in range(size, len(rows)):
-        rows[j] = -1
-
-
 @kernel()
 def shortlist_points(queries: Floats, mapped: Floats, codes: PointCodes, out_rows: Ints, out_scores: Floats) -> None:
     """Write the rows of smallest estimated key for each query, in no order, and minus the estimates; -1 is none.
@@ -271,16 +264,12 @@ def shortlist_points(queries: Floats, mapped: Floats, codes: PointCodes, out_row
     ``mapped`` (m, width) are the queries (m, d) times ``codes.query_map``; ``out`` arrays are (m, size).
     """
     m = len(queries)
-    planes, totals = np.empty((m, QUERY_BITS, mapped.shape[1] // BLOCK), np.uint64), np.empty(m, np.int64)
-    steps, shifts, sizes = np.empty(m, np.float32), np.empty(m, np.float32), np.zeros(m, np.int64)
-    for i in range(m):
-        query = encode_query(queries[i], mapped[i], codes.center, planes[i])
-        totals[i], steps[i], shifts[i] = query.total, query.step, query.shift
+    planes, sizes = np.empty((m, QUERY_BITS, mapped.shape[1] // BLOCK), np.uint64), np.zeros(m, np.int64)
+    coded = [encode_query(queries[i], mapped[i], codes.center, planes[i]) for i in range(m)]
     for first in range(0, len(codes.planes), CHUNK):
         last = min(first + CHUNK, len(codes.planes))
         for i in range(m):
-            query = CodedQuery(planes[i], totals[i], steps[i], shifts[i])
-            sizes[i] = push_blocks(query, codes, first, last, out_rows[i], out_scores[i], sizes[i])
+            sizes[i] = push_blocks(coded[i], codes, first, last, out_rows[i], out_scores[i], sizes[i])
     for i in range(m):
         end_rows(out_rows[i], sizes[i])
 

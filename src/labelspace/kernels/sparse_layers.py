@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.kernels.compiled import kernel
+from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.topk import topk_allowed
 from labelspace.types import Bools, Doubles, Floats, Ints
@@ -174,18 +174,22 @@ def sampled_squared_errors(
     return squared_error
 
 
+@part()
+def feature_gradient(entries: FeatureEntries, i: int, gradient: Floats, out: Floats) -> None:
+    """Compute the gradient by the vector of a batch's feature i: (hidden,)."""
+    for m in range(len(out)):
+        out[m] = 0.0
+    for j in range(entries.ends[i], entries.ends[i + 1]):
+        value, row_gradient = entries.values[j], gradient[entries.rows[j]]
+        for m in range(len(out)):
+            out[m] += value * row_gradient[m]
+
+
 @kernel(fastmath=True)
 def feature_gradients(entries: FeatureEntries, gradient: Floats, out: Floats) -> None:
     """Compute the gradients by the vectors of a batch's features: (features, hidden)."""
-    rows, values, ends = entries.rows, entries.values, entries.ends
     for i in range(len(out)):
-        feature_gradient = out[i]
-        for m in range(len(feature_gradient)):
-            feature_gradient[m] = 0.0
-        for j in range(ends[i], ends[i + 1]):
-            value, row_gradient = values[j], gradient[rows[j]]
-            for m in range(len(feature_gradient)):
-                feature_gradient[m] += value * row_gradient[m]
+        feature_gradient(entries, i, gradient, out[i])
 
 
 @kernel(fastmath=True)
@@ -205,27 +209,21 @@ def adagrad_features(
     optimizer state, sums the mean square of each vector's gradients. The change of each column's squared norm is added
     to ``norm_change`` (hidden,), unless that array is empty.
     """
-    features, ends, rows, values = entries
     hidden = vectors.shape[1]
-    feature_gradient = np.empty(hidden, np.float32)
+    own = np.empty(hidden, np.float32)
     for i in range(start, stop):
-        for m in range(hidden):
-            feature_gradient[m] = 0.0
-        for j in range(ends[i], ends[i + 1]):
-            value, row_gradient = values[j], gradient[rows[j]]
-            for m in range(hidden):
-                feature_gradient[m] += value * row_gradient[m]
+        feature_gradient(entries, i, gradient, own)
         total = np.float32(0.0)
         for m in range(hidden):
-            total += feature_gradient[m] * feature_gradient[m]
-        feature = features[i]
+            total += own[m] * own[m]
+        feature = entries.features[i]
         squares[feature] += total / np.float32(hidden)
         step = np.float32(learning_rate) / (np.sqrt(squares[feature]) + TINY)
         vector = vectors[feature]
         for m in range(len(norm_change)):
-            norm_change[m] += (vector[m] - step * feature_gradient[m]) ** 2 - vector[m] ** 2
+            norm_change[m] += (vector[m] - step * own[m]) ** 2 - vector[m] ** 2
         for m in range(hidden):
-            vector[m] -= step * feature_gradient[m]
+            vector[m] -= step * own[m]
 
 
 @kernel(fastmath=True)

@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import ParameterError
-from labelspace.types import TopK
+from labelspace.types import Floats, Ints, TopK
 
 THREADS_VARIABLE = "LABELSPACE_THREADS"
 BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # of NumPy's and SciPy's matrix products
 POLL_SECONDS = 0.1  # seconds between two progress reports
 MAX_KEPT_BYTES = 2**24  # larger buffers are made anew: each thread would keep one
 T = TypeVar("T")
+Values = TypeVar("Values", bound=npt.NDArray[Any])
 _thread_state = threading.local()
 
 
@@ -57,22 +58,15 @@ def run_blocks(
     """
     if block < 1:
         raise ParameterError(f"block must be at least 1, but is {block}; give a larger one")
-    if 0 < n <= block:  # as of one document, where every microsecond counts
-        work(0, n)
-        if progress is not None:
-            progress(n, n)
-        return
-    spans = [(start, min(start + block, n)) for start in range(0, n, block)]
-    threads = min(n_threads(), len(spans))
-    done = 0
-    if threads <= 1:
-        for start, stop in spans:
-            work(start, stop)
-            done += stop - start
+    starts, done = range(0, n, block), 0
+    if n <= block or n_threads() == 1:  # first, as of one document every microsecond counts
+        for start in starts:
+            work(start, min(start + block, n))
             if progress is not None:
-                progress(done, n)
+                progress(min(start + block, n), n)
         return
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(min(n_threads(), len(starts))) as pool:
+        spans = [(start, min(start + block, n)) for start in starts]
         sizes = {pool.submit(copy_context().run, work, start, stop): stop - start for start, stop in spans}
         try:
             for future in as_completed(sizes):
@@ -89,6 +83,32 @@ def topk_in_blocks(kernel: Callable[..., None], documents: object, *parts: objec
     """Return the k best labels of n documents by ``kernel(documents, start, stop, *parts, labels, scores)``."""
     out = TopK.empty(n, k)
     run_blocks(lambda start, stop: kernel(documents, start, stop, *parts, out.labels, out.scores), n, block)
+    return out
+
+
+def search_in_blocks(search: Callable[[slice, Ints, Floats], None], n: int, k: int, block: int) -> TopK:
+    """Return the k best labels of n rows: ``search(rows, labels, scores)`` writes those of a slice of the rows."""
+    out = TopK.empty(n, k)
+
+    def search_block(start: int, stop: int) -> None:
+        rows = slice(start, stop)
+        search(rows, out.labels[rows], out.scores[rows])
+
+    run_blocks(search_block, n, block)
+    return out
+
+
+def fill_in_blocks(out: Values, make: Callable[[slice], npt.NDArray[Any]], block: int) -> Values:
+    """Set ``out[rows] = make(rows)`` for each slice of the rows, and return ``out``.
+
+    >>> fill_in_blocks(np.zeros(3), lambda rows: np.arange(3)[rows] ** 2, block=2).tolist()
+    [0.0, 1.0, 4.0]
+    """
+
+    def fill(start: int, stop: int) -> None:
+        out[start:stop] = make(slice(start, stop))
+
+    run_blocks(fill, len(out), block)
     return out
 
 

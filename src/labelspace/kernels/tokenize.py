@@ -249,28 +249,35 @@ def _insert_words(slots: Hashes, hashes: Hashes, n: int) -> None:
         slots[slot] = (hashes[word] & _HIGH) | np.uint64(word + 1)
 
 
+@part()
+def _find_word(
+    text: Bytes, start: int, stop: int, h: np.uint64, slots: Hashes, word_bytes: Bytes, offsets: Offsets
+) -> tuple[int, np.uint64]:
+    """Return the id of the word in a span, and its slot; -1 and the slot for it if it is not in the table."""
+    mask = np.uint64(slots.size - 1)
+    slot = h & mask
+    word = -1
+    while word < 0 and slots[slot] != _EMPTY:
+        if (slots[slot] ^ h) & _HIGH == _EMPTY:
+            known = int(slots[slot] & _LOW) - 1
+            if _same_bytes(text, start, stop, word_bytes, offsets[known], offsets[known + 1]):
+                word = known
+        if word < 0:
+            slot = (slot + np.uint64(1)) & mask
+    return word, slot
+
+
 @kernel()
 def assign_word_ids(text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, table: Table) -> tuple[Ids, Table]:
     """Give each span the id of its word; new words get the next id, and the table grows as needed."""
     slots, word_hashes, word_bytes, offsets, n = table
     ids = np.empty(starts.size, np.int32)
-    mask = np.uint64(slots.size - 1)
     for t in range(starts.size):
         start, stop, h = starts[t], stops[t], hashes[t]
-        slot = h & mask
-        word = -1
-        while word < 0:
-            entry = slots[slot]
-            if entry == _EMPTY:
-                word = n
-            elif (entry ^ h) & _HIGH == _EMPTY:
-                known = int(entry & _LOW) - 1
-                if _same_bytes(text, start, stop, word_bytes, offsets[known], offsets[known + 1]):
-                    word = known
-            slot = (slot + np.uint64(1)) & mask
-        ids[t] = word
-        if word == n:
-            slots[(slot - np.uint64(1)) & mask] = (h & _HIGH) | np.uint64(n + 1)
+        word, slot = _find_word(text, start, stop, h, slots, word_bytes, offsets)
+        ids[t] = word if word >= 0 else n
+        if word < 0:
+            slots[slot] = (h & _HIGH) | np.uint64(n + 1)
             if n == word_hashes.size:
                 word_hashes = np.concatenate((word_hashes, np.empty(n, np.uint64)))
                 offsets = np.concatenate((offsets, np.empty(n, np.int64)))
@@ -283,7 +290,6 @@ def assign_word_ids(text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes
             n += 1
             if 2 * n > slots.size:
                 slots = np.zeros(2 * slots.size, np.uint64)
-                mask = np.uint64(slots.size - 1)
                 _insert_words(slots, word_hashes, n)
     return ids, (slots, word_hashes, word_bytes, offsets, n)
 
@@ -308,17 +314,6 @@ def lookup_words(
 ) -> Ids:
     """Give each span the id of its word, or -1 if it is not in the table."""
     ids = np.empty(starts.size, np.int32)
-    mask = np.uint64(slots.size - 1)
     for t in range(starts.size):
-        h = hashes[t]
-        slot = h & mask
-        word = -1
-        while slots[slot] != _EMPTY:
-            if (slots[slot] ^ h) & _HIGH == _EMPTY:
-                known = int(slots[slot] & _LOW) - 1
-                if _same_bytes(text, starts[t], stops[t], word_bytes, offsets[known], offsets[known + 1]):
-                    word = known
-                    break
-            slot = (slot + np.uint64(1)) & mask
-        ids[t] = word
+        ids[t], _ = _find_word(text, starts[t], stops[t], hashes[t], slots, word_bytes, offsets)
     return ids

@@ -3,9 +3,9 @@
 import numpy as np
 
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.knn import LabelSets, nearest_rows, vote
-from labelspace.kernels.threads import run_blocks, thread_zeros
+from labelspace.kernels.threads import search_in_blocks, thread_zeros
 from labelspace.types import Csr, Floats, Ints, TopK
 
 ROW_BLOCK = 64  # documents per task
@@ -22,20 +22,14 @@ def nearest_by_labels(Y: Csr, n_neighbors: int) -> TopK:
     >>> nearest_by_labels(Y, n_neighbors=2).labels.tolist()
     [[0, 1], [1, 0], [2, -1]]
     """
-    n = Y.shape[0]
-    unit = normalize_rows(Y)
-    by_label = unit.tocsc()
-    index = CsrArrays(by_label.data, by_label.indices, by_label.indptr)
-    nearest = TopK.empty(n, n_neighbors)
+    n, unit = Y.shape[0], normalize_rows(Y)
+    index = csr_arrays(unit.tocsc())
 
-    def search(start: int, stop: int) -> None:
-        labels, scores = nearest.labels[start:stop], nearest.scores[start:stop]
-        nearest_rows(
-            csr_arrays(unit), start, stop, index, labels, scores, thread_zeros("nearest_by_labels", n, np.float32)
-        )
+    def search(rows: slice, labels: Ints, scores: Floats) -> None:
+        sums = thread_zeros("nearest_by_labels", n, np.float32)
+        nearest_rows(csr_arrays(unit), rows.start, rows.stop, index, labels, scores, sums)
 
-    run_blocks(search, n, ROW_BLOCK)
-    return nearest
+    return search_in_blocks(search, n, n_neighbors, ROW_BLOCK)
 
 
 def label_neighbors(Y: Csr, n_neighbors: int) -> Csr:
@@ -72,13 +66,9 @@ def count_votes(neighbors: Ints, weights: Floats, Y: Csr, k: int, extra: TopK | 
     >>> count_votes(np.array([[0, 1]], np.int32), np.array([[0.75, 0.25]], np.float32), Y, k=3).labels.tolist()
     [[1, 0, 2]]
     """
-    out = TopK.empty(len(neighbors), k)
-    extra = TopK.empty(len(neighbors), 0) if extra is None else extra
+    more, given = TopK.empty(len(neighbors), 0) if extra is None else extra, LabelSets(Y.indices, Y.indptr)
 
-    def count(start: int, stop: int) -> None:
-        rows = slice(start, stop)
-        votes = neighbors[rows], weights[rows], LabelSets(Y.indices, Y.indptr)
-        vote(*votes, extra.labels[rows], extra.scores[rows], Y.shape[1], out.labels[rows], out.scores[rows])
+    def count(rows: slice, labels: Ints, scores: Floats) -> None:
+        vote(neighbors[rows], weights[rows], given, more.labels[rows], more.scores[rows], Y.shape[1], labels, scores)
 
-    run_blocks(count, len(neighbors), ROW_BLOCK)
-    return out
+    return search_in_blocks(count, len(neighbors), k, ROW_BLOCK)

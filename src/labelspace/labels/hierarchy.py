@@ -1,5 +1,7 @@
 """Predictions that agree with a hierarchy of the labels: 'rye bread' implies 'bread', which is ranked before it."""
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -37,15 +39,7 @@ def include_ancestors(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:
     >>> closed.labels.tolist(), closed.scores.tolist()
     ([[0, 1, 2, 3]], [[8.0, 8.0, 8.0, 2.0]])
     """
-    ancestry = _ancestry(top, hierarchy)
-    out = TopK.empty(len(top), k)
-
-    def close(start: int, stop: int) -> None:
-        scratch = np.zeros((2, len(ancestry.levels)), np.int32)
-        kernels.include_ancestors(top.labels, top.scores, ancestry, start, stop, scratch, out.labels, out.scores)
-
-    run_blocks(close, len(top), ROW_BLOCK)
-    return out
+    return _closed(kernels.include_ancestors, top, hierarchy, k, (2, len(hierarchy.levels)))
 
 
 def ancestor_probabilities(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:
@@ -61,19 +55,11 @@ def ancestor_probabilities(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:
     >>> sure.labels.tolist(), sure.scores.tolist()
     ([[0, 1, 2]], [[0.75, 0.5, 0.5]])
     """
-    ancestry = _ancestry(top, hierarchy)
-    out = TopK.empty(len(top), k)
-
-    def close(start: int, stop: int) -> None:
-        place = np.zeros(len(ancestry.levels), np.int32)
-        kernels.ancestor_probabilities(top.labels, top.scores, ancestry, start, stop, place, out.labels, out.scores)
-
-    run_blocks(close, len(top), ROW_BLOCK)
-    return out
+    return _closed(kernels.ancestor_probabilities, top, hierarchy, k, (len(hierarchy.levels),))
 
 
-def _ancestry(top: TopK, hierarchy: Hierarchy) -> kernels.Ancestry:
-    """Return the arrays of a hierarchy; raise DataError unless it is over all labels of the lists."""
+def _closed(kernel: Callable[..., None], top: TopK, hierarchy: Hierarchy, k: int, scratch: tuple[int, ...]) -> TopK:
+    """Call a kernel of ``ancestors`` with scratch of this shape; raise DataError unless all labels are known."""
     n_labels = int(hierarchy.parents.shape[0])
     largest = top.labels.max(initial=-1)
     if largest >= n_labels:
@@ -81,4 +67,12 @@ def _ancestry(top: TopK, hierarchy: Hierarchy) -> kernels.Ancestry:
             f"the hierarchy must be over all labels of the TopK, but has {n_labels} labels and one is {largest}; "
             "build it with the model's number of labels"
         )
-    return kernels.Ancestry(hierarchy.parents.indptr, hierarchy.parents.indices, hierarchy.levels)
+    ancestry = kernels.Ancestry(hierarchy.parents.indptr, hierarchy.parents.indices, hierarchy.levels)
+    out = TopK.empty(len(top), k)
+
+    def close(start: int, stop: int) -> None:
+        zeros = np.zeros(scratch, np.int32)
+        kernel(top.labels, top.scores, ancestry, start, stop, zeros, out.labels, out.scores)
+
+    run_blocks(close, len(top), ROW_BLOCK)
+    return out

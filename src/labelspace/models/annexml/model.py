@@ -42,7 +42,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.random_numbers import initial_state
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import search_in_blocks
 from labelspace.labels.document_neighbors import count_votes, label_neighbors
 from labelspace.labels.masks import labels_among
 from labelspace.models import parameters
@@ -140,29 +140,25 @@ class AnnexML(Model):
         partitions = [partition for _, parts in learners for partition in parts]
         self.learner_starts_ = starts_of([len(parts) for _, parts in learners])
         self.weights_ = sp.csr_matrix(np.concatenate([weights for weights, _ in learners], axis=1))
-        features = np.concatenate([partition.features for partition in partitions])
-        order = np.argsort(features, kind="stable")
+        all_parts = Partition(*map(np.concatenate, zip(*partitions, strict=True)))
+        order = np.argsort(all_parts.features, kind="stable")
         sizes = [len(partition.features) for partition in partitions]
-        self.vectors_ = np.concatenate([partition.vectors for partition in partitions])[order]
-        self.vector_scales_ = np.concatenate([partition.vector_scales for partition in partitions])[order]
+        self.vectors_, self.vector_scales_ = all_parts.vectors[order], all_parts.vector_scales[order]
         self.vector_partitions_ = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[order]
-        self.vector_starts_ = starts_of(np.bincount(features, minlength=n_features))
-        self.points_ = np.concatenate([partition.points for partition in partitions])
-        self.point_scales_ = np.concatenate([partition.point_scales for partition in partitions])
-        self.point_documents_ = np.concatenate([partition.rows for partition in partitions])
+        self.vector_starts_ = starts_of(np.bincount(all_parts.features, minlength=n_features))
+        self.points_, self.point_scales_ = all_parts.points, all_parts.point_scales
+        self.point_documents_ = all_parts.rows
         self.point_starts_ = starts_of([len(partition.rows) for partition in partitions])
 
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
         Y = self.Y_ if allowed is None else self.mask_cache.get(allowed, lambda: labels_among(self.Y_, allowed))
         X = normalize_rows(X) if self.normalize else X
-        out = TopK.empty(X.shape[0], k)
 
-        def tag(start: int, stop: int) -> None:
-            top = self._vote(*self._nearest(X, start, stop), Y, k)
-            out.labels[start:stop], out.scores[start:stop] = top.labels, top.scores
+        def tag(rows: slice, labels: Ints, scores: Floats) -> None:
+            top = self._vote(*self._nearest(X, rows.start, rows.stop), Y, k)
+            labels[:], scores[:] = top.labels, top.scores
 
-        run_blocks(tag, X.shape[0], ROW_BLOCK)
-        return out
+        return search_in_blocks(tag, X.shape[0], k, ROW_BLOCK)
 
     def _nearest(self, X: Csr, start: int, stop: int) -> tuple[Ints, Floats]:
         """Return the nearest documents of some rows and their cosines: (rows, n_learners, n_neighbors)."""

@@ -357,18 +357,9 @@ def split_node(
 @kernel()
 def partition_rows(rows: Ints, positive: Bools) -> int:
     """Bring the positive rows to the front and return their number; the order within each side stays."""
-    others = np.empty(len(rows), np.int32)
-    n_positive, n_others = 0, 0
-    for i in range(len(rows)):
-        if positive[i]:
-            rows[n_positive] = rows[i]
-            n_positive += 1
-        else:
-            others[n_others] = rows[i]
-            n_others += 1
-    for i in range(n_others):
-        rows[n_positive + i] = others[i]
-    return n_positive
+    front, others = rows[positive], rows[~positive]
+    rows[: len(front)], rows[len(front) :] = front, others
+    return len(front)
 
 
 @kernel()
@@ -402,7 +393,7 @@ def grow_tree(
                 features.append(found)
                 weights.append(w)
                 n_weights[node] = len(found)
-                middle = begin[node] + partition_rows(rows, positive)
+                middle = begin[node] + partition_rows(rows, positive[: len(rows)])
                 begin[n_nodes], end[n_nodes] = begin[node], middle
                 begin[n_nodes + 1], end[n_nodes + 1] = middle, end[node]
                 child[node] = n_nodes

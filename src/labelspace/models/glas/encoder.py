@@ -12,13 +12,14 @@ import numpy as np
 
 from labelspace.estimator.parameter_constraints import boolean
 from labelspace.estimator.state_constraints import array, must, plain
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.normalize import MIN_NORM, row_norms
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.kernels.sparse_layers import dense_forward, embed_rows
+from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.dense_layers import DenseLayer
 from labelspace.training.optimizers import AdagradParameter, AdamParameter
-from labelspace.training.sparse_layers import Batch, SparseLayer
+from labelspace.training.sparse_layers import Batch, SparseLayer, embedded
 from labelspace.types import Csr, Floats, Ints, Rng
 
 ROW_BLOCK = 64  # documents per task
@@ -226,22 +227,19 @@ class Int8Encoder(NamedTuple):
 
     def embed(self, X: Csr, normalized: bool = True) -> Floats:
         """Return embeddings (n, dim), of length 1 if ``normalized``; each depends on its document only."""
-        table, scales, bias = self.feature_embeddings, self.feature_scales, self.hidden_bias
-        dim = len(bias)
-        out = np.empty((X.shape[0], dim), np.float32)
+        out = embedded(csr_arrays(X), self.feature_embeddings, self.feature_scales, self.hidden_bias, ROW_BLOCK)
+        dim = out.shape[1]
 
-        def embed(start: int, stop: int) -> None:
-            embed_rows(X.data, X.indices, X.indptr, start, stop, table, scales, bias, out)
+        def transform(start: int, stop: int) -> None:
             block = out[start:stop]
             for at in range(0, max(len(self.dense_weights), 1), dim):
+                layer = slice(at, at + dim)
                 if self.relu:
                     np.maximum(block, 0, out=block)
                 if len(self.dense_weights):
-                    dense_forward(
-                        block.copy(), self.dense_weights[at : at + dim], self.dense_bias[at : at + dim], block
-                    )
+                    dense_forward(block.copy(), self.dense_weights[layer], self.dense_bias[layer], block)
             if normalized:
                 block /= row_norms(block)[:, None]
 
-        run_blocks(embed, len(out), ROW_BLOCK)
+        run_blocks(transform, len(out), ROW_BLOCK)
         return out

@@ -55,8 +55,7 @@ class Euclidean:
 
     def lift_backward(self, points: Array, gradient: Array) -> Array:
         """Go back through the coordinates |x|^2 and -2x."""
-        by_point: Array = 2 * gradient[:, :1] * points - 2 * gradient[:, 1:-1]
-        return by_point
+        return np.asarray(2 * gradient[:, :1] * points - 2 * gradient[:, 1:-1])
 
     lift_projected, lift_projected_backward = lift, lift_backward
 
@@ -68,13 +67,11 @@ class Euclidean:
         """Take the square root of z, with the derivative 1 / (2 sqrt z)."""
         np.maximum(z, MIN_SQUARED_DISTANCE, out=z)
         np.sqrt(z, out=z)
-        derivatives: Array = 0.5 / z
-        return derivatives
+        return np.asarray(0.5 / z)
 
     def riemannian_step(self, points: Array, gradient: Array, optimizer: RowOptimizer, ids: Ints, lr: float) -> Array:
         """Add the optimizer's step."""
-        updated: Array = points + optimizer.updates(ids, gradient, lr)
-        return updated
+        return np.asarray(points + optimizer.updates(ids, gradient, lr))
 
 
 class Sphere:
@@ -92,8 +89,7 @@ class Sphere:
         """Return the part of the gradient that is orthogonal to x, over |x|."""
         norms = _norms(points)[:, None]
         unit = points / norms
-        by_point: Array = (gradient - np.einsum("ij,ij->i", unit, gradient)[:, None] * unit) / norms
-        return by_point
+        return np.asarray((gradient - np.einsum("ij,ij->i", unit, gradient)[:, None] * unit) / norms)
 
     lift_projected_backward = lift_backward
 
@@ -128,8 +124,7 @@ class PoincareBall:
         if not self.exponential:
             return clip_to_ball(r)
         norms = _norms(r)
-        points: Array = r * (np.tanh(np.minimum(norms, MAX_TANGENT_NORM)) / norms)[:, None]
-        return points
+        return np.asarray(r * (np.tanh(np.minimum(norms, MAX_TANGENT_NORM)) / norms)[:, None])
 
     def lift_projected(self, r: Array) -> Array:
         """Return (cosh 2s, sinh 2s r/s) with s the norm of r, cut at ``MAX_TANGENT_NORM``."""
@@ -151,21 +146,18 @@ class PoincareBall:
         radial = np.einsum("ij,ij->i", gradient[:, 1:], r) / norms
         by_norm = np.where(inside, 2 * (gradient[:, 0] * sinh + radial * cosh), 0)
         by_direction = radial * sinh / norms
-        by_vector: Array = ((by_norm - by_direction) / norms)[:, None] * r + (sinh / norms)[:, None] * gradient[:, 1:]
-        return by_vector
+        return np.asarray(((by_norm - by_direction) / norms)[:, None] * r + (sinh / norms)[:, None] * gradient[:, 1:])
 
     def lift(self, points: Array) -> Array:
         """Return ((1+|x|^2) / (1-|x|^2), 2x / (1-|x|^2))."""
         squares = np.einsum("ij,ij->i", points, points)[:, None]
-        lifted: Array = np.concatenate([1 + squares, 2 * points], axis=1) / (1 - squares)
-        return lifted
+        return np.asarray(np.concatenate([1 + squares, 2 * points], axis=1) / (1 - squares))
 
     def lift_backward(self, points: Array, gradient: Array) -> Array:
         """Go back by the quotient rule."""
         inverse = 1 / (1 - np.einsum("ij,ij->i", points, points)[:, None])
         radial = np.einsum("ij,ij->i", gradient[:, 1:], points)[:, None]
-        by_point: Array = 4 * inverse * inverse * (gradient[:, :1] + radial) * points + 2 * inverse * gradient[:, 1:]
-        return by_point
+        return np.asarray(4 * inverse * inverse * (gradient[:, :1] + radial) * points + 2 * inverse * gradient[:, 1:])
 
     def dual(self, lifted: Array) -> Array:
         """Change the sign of all but the first coordinate."""
@@ -177,8 +169,7 @@ class PoincareBall:
         roots = np.sqrt(z * z - 1)
         z += roots
         np.log(z, out=z)
-        derivatives: Array = np.reciprocal(roots, out=roots)
-        return derivatives
+        return np.asarray(np.reciprocal(roots, out=roots))
 
     def riemannian_step(self, points: Array, gradient: Array, optimizer: RowOptimizer, ids: Ints, lr: float) -> Array:
         """Step along geodesics by Adagrad; by SGD and Adam, as in the paper, with the inverse metric, then clip."""
@@ -195,16 +186,14 @@ Manifold: TypeAlias = Euclidean | Sphere | PoincareBall
 
 def inverse_conformal_factor(points: Array) -> Array:
     """Return (1-|x|^2) / 2: the Euclidean length of a short step of hyperbolic length 1. Shape (n, 1)."""
-    factor: Array = (1 - np.einsum("ij,ij->i", points, points)[:, None]) / 2
-    return factor
+    return np.asarray((1 - np.einsum("ij,ij->i", points, points)[:, None]) / 2)
 
 
 def clip_to_ball(points: Array) -> Array:
     """Apply the paper's p, a retraction: points outside the ball go to just inside its boundary."""
     norms = _norms(points)
     scale = np.where(norms >= 1 - CLIP_MARGIN, (1 - CLIP_MARGIN) / norms, 1).astype(points.dtype)
-    clipped: Array = scale[:, None] * points
-    return clipped
+    return np.asarray(scale[:, None] * points)
 
 
 def exponential_map(points: Array, steps: Array) -> Array:
@@ -220,11 +209,9 @@ def exponential_map(points: Array, steps: Array) -> Array:
     product = np.einsum("ij,ij->i", points, added)[:, None]
     x, y = (np.einsum("ij,ij->i", rows, rows)[:, None] for rows in (points, added))
     sums = ((1 + 2 * product + y) * points + (1 - x) * added) / (1 + 2 * product + x * y)  # Möbius addition
-    inside: Array = sums * np.minimum(1, np.tanh(MAX_TANGENT_NORM) / _norms(sums)).astype(points.dtype)[:, None]
-    return inside
+    return np.asarray(sums * np.minimum(1, np.tanh(MAX_TANGENT_NORM) / _norms(sums)).astype(points.dtype)[:, None])
 
 
 def _norms(rows: Array) -> Array:
     """Return Euclidean norms, at least ``MIN_NORM``."""
-    norms: Array = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), MIN_NORM)
-    return norms
+    return np.asarray(np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), MIN_NORM))

@@ -86,8 +86,7 @@ def similarity_loss_gradient(manifold: Manifold, lifted: Floats, true: Csr, weig
     errors *= (total > 0) * np.float32(-SIMILARITY_ALPHA * weight / len(lifted))
     errors *= derivatives
     np.fill_diagonal(errors, 0.0)
-    gradient: Floats = errors @ duals + manifold.dual(errors.T @ lifted)
-    return gradient
+    return np.asarray(errors @ duals + manifold.dual(errors.T @ lifted))
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ from labelspace.estimator.parameter_constraints import (
 from labelspace.estimator.state_constraints import array, must, part, parts, plain, sparse
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s
+from labelspace.labels.document_neighbors import total_dcg
 from labelspace.labels.statistics import spearman
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -69,7 +70,7 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.poincare import training
 from labelspace.models.poincare.explanations import VoteEvidence
 from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBall, Sphere
-from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_weights, rank_by_votes, vote_weight_grid
+from labelspace.models.poincare.voting import Neighbors, VoteWeights, rank_by_votes, vote_weight_grid
 from labelspace.training.epochs import VALIDATION_K
 from labelspace.types import Bools, Csr, Floats, Ints, Progress, TopK
 
@@ -273,13 +274,17 @@ class Poincare(Model):
         return training.embed_documents(X, self.theta_[number], self.theta_scales_[number], self.manifold)
 
     def _choose_vote_weights(self, held_out: tuple[Csr, Csr] | None, progress: Progress) -> VoteWeights:
-        """Return the weights as given, or the best on held-out documents, if any, or the defaults."""
+        """Return the weights as given, or those of highest DCG on held-out documents, if any, or the defaults."""
         grid = vote_weight_grid(self)
         if held_out is None or len(grid) == 1:
             return grid[0]
         neighbors = self._nearest(held_out[0], max(weights.n_neighbors for weights in grid), VALIDATION_K)
         k = min(VALIDATION_K, self.n_labels_)
-        return best_vote_weights(grid, lambda weights: self._rank(neighbors, weights, k), held_out[1], progress)
+        gains = []
+        for weights in grid:
+            gains.append(total_dcg(self._rank(neighbors, weights, k), held_out[1]))
+            progress("choosing vote weights", len(gains), len(grid))
+        return grid[int(np.argmax(gains))]
 
     def _nearest(self, X: Csr, n_neighbors: int, k: int) -> list[Neighbors]:
         """Return the nearest documents and labels by each learner, as far as the route uses them."""

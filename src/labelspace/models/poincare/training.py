@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace import index
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.kernels.sparse_layers import embed_rows
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import fill_in_blocks
 from labelspace.labels.document_neighbors import label_neighbors
 from labelspace.models.fit_context import FitContext
 from labelspace.models.poincare import losses
@@ -29,7 +29,7 @@ from labelspace.training.epochs import (
 )
 from labelspace.training.losses import MAX_UNSAMPLED_LABELS, SampledLabels, sample_labels, seen_labels
 from labelspace.training.optimizers import RowAdagrad, RowAdam, RowOptimizer, RowSgd
-from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows, default_input_dropout
+from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows, default_input_dropout, embedded
 from labelspace.types import Csr, Floats, Ints, Rng, TopK
 
 if TYPE_CHECKING:
@@ -170,14 +170,8 @@ def create_optimizer(name: str, table: Floats) -> RowOptimizer:
 
 def embed_documents(X: Csr, theta: Int8s, scales: Floats, manifold: Manifold) -> Floats:
     """Return the points of documents by a quantized theta; each depends on its row only. Shape (n, dimension)."""
-    out, zeros = np.empty((X.shape[0], theta.shape[1]), np.float32), np.zeros(theta.shape[1], np.float32)
-
-    def embed(start: int, stop: int) -> None:
-        embed_rows(X.data, X.indices, X.indptr, start, stop, theta, scales, zeros, out)
-        out[start:stop] = manifold.project(out[start:stop])
-
-    run_blocks(embed, len(out), ROW_BLOCK)
-    return out
+    out = embedded(csr_arrays(X), theta, scales, None, ROW_BLOCK)
+    return fill_in_blocks(out, lambda rows: manifold.project(out[rows]), ROW_BLOCK)
 
 
 def train_learner(data: TrainingData, params: Poincare, number: int, tick: Callable[[int], None]) -> Learner:

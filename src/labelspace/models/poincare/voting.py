@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -10,8 +9,8 @@ import numpy as np
 
 from labelspace.estimator.parameter_constraints import integer, real
 from labelspace.estimator.state_constraints import plain
-from labelspace.labels.document_neighbors import count_votes, total_dcg
-from labelspace.types import Csr, Floats, Progress, TopK
+from labelspace.labels.document_neighbors import count_votes
+from labelspace.types import Csr, Floats, TopK
 
 if TYPE_CHECKING:
     from labelspace.models.poincare.model import Poincare
@@ -45,17 +44,6 @@ def vote_weight_grid(params: Poincare) -> list[VoteWeights]:
     elif params.route == "labels":
         tried = [tried[0][:1], tried[1][:1], tried[2]]
     return [VoteWeights(int(m), float(s), float(w)) for m, s, w in product(*tried)]
-
-
-def best_vote_weights(
-    grid: Sequence[VoteWeights], rank: Callable[[VoteWeights], TopK], truth: Csr, progress: Progress
-) -> VoteWeights:
-    """Return the weights whose ranking has the highest DCG on documents with these true labels."""
-    gains = []
-    for weights in grid:
-        gains.append(total_dcg(rank(weights), truth))
-        progress("choosing vote weights", len(gains), len(grid))
-    return grid[int(np.argmax(gains))]
 
 
 def rank_by_votes(neighbors: list[Neighbors], weights: VoteWeights, route: str, alpha: float, Y: Csr, k: int) -> TopK:

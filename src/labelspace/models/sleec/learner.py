@@ -19,7 +19,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.kmeans import kmeans
 from labelspace.kernels.quantize import Int8s, quantize_int8, quantize_int16
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import search_in_blocks
 from labelspace.labels.document_neighbors import nearest_by_labels
 from labelspace.models.fit_context import Tick
 from labelspace.models.sleec.kernels import ClusterRows, nearest_in_cluster
@@ -188,16 +188,13 @@ class Learner(NamedTuple):
         rows = np.repeat(cluster, np.diff(X.indptr))
         features = self.weight_rows[rows, X.indices]
         vectors = embedded((X.data, features, X.indptr), self.weights, self.weight_scales, None, ROW_BLOCK)
-        quantized, scales = quantize_int16(vectors)
+        quantized, query_scales = quantize_int16(vectors)
         documents = ClusterRows(self.starts, self.vectors, self.scales, self.squares, self.documents)
-        out = TopK.empty(len(vectors), n_neighbors)
 
-        def search(start: int, stop: int) -> None:
-            part = slice(start, stop)
-            queries = (quantized[part], scales[part], cluster[part])
-            nearest_in_cluster(*queries, documents, out.labels[part], out.scores[part])
+        def search(part: slice, labels: Ints, scores: Floats) -> None:
+            nearest_in_cluster(quantized[part], query_scales[part], cluster[part], documents, labels, scores)
 
-        run_blocks(search, len(vectors), ROW_BLOCK)
+        out = search_in_blocks(search, len(vectors), n_neighbors, ROW_BLOCK)
         out.scores[:] -= np.square(vectors).sum(axis=1, keepdims=True)
         return out
 
