@@ -167,9 +167,12 @@ def test_advance_beams_moves_every_beam_one_level_down():
     rng = np.random.default_rng(7)
     X = sp.random(20, 30, 0.3, "csr", np.float32, rng=rng)
     W, bias, first, last, label, roots = forest(rng, trees=2, fan=4, n_features=30)
+    W.data = rng.integers(-127, 128, W.nnz).astype(np.float32)
+    X.data /= 127
+    weights = node_weights(W, bias)._replace(values=W.data.astype(np.int8))
     beams, scores = np.full((20, 3), -1, np.int32), np.full((20, 3), -np.inf, np.float32)
     beams[:, 0], scores[:, 0] = roots[1], 0.0
-    rest = (LinearTrees(*node_weights(W, bias), first, last, label, roots, 3, 3.0), beams, scores)
+    rest = (LinearTrees(*weights, first, last, label, roots, 3, 3.0), beams, scores)
     advance_beams(csr_arrays(X), 0, 20, *rest)
     margins = (X.toarray() @ W.toarray() + bias)[:, first[roots[1]] : last[roots[1]]]
     best = np.argsort(-margins, axis=1)[:, :3]

@@ -76,7 +76,14 @@ def test_shares_of_votes_equal_the_dense_ones(n_voters):
     near.labels[3], near.scores[3] = -1, -np.inf  # a document without neighbors
     out, votes = TopK.empty(25, 15), np.zeros(15, np.float32)
     vote_by_similarity(
-        near.labels, near.scores, n_voters, 3.0, LabelSets(Y.indices, Y.indptr), votes, out.labels, out.scores
+        near.labels,
+        near.scores,
+        n_voters,
+        3.0,
+        LabelSets(Y.indices.astype(np.uint16), Y.indptr),
+        votes,
+        out.labels,
+        out.scores,
     )
     assert not votes.any(), "the scratch is left as it was"
     weights = np.where(near.labels >= 0, np.maximum(near.scores, 0), 0)[:, :n_voters] ** 3

@@ -129,8 +129,9 @@ def largest_entries(data: Floats, indptr: Ints, most: int) -> Longs:
                 kept[n] = i
                 n += 1
             continue
-        values = data[start:stop]
-        limit = np.partition(values, len(values) - most)[len(values) - most]
+        values, ids = data[start:stop].copy(), np.arange(stop - start).astype(np.int32)
+        select_best(values, ids, len(values), most)  # np.partition takes seconds to compile
+        limit = values[:most].min()
         ties = most
         for i in range(start, stop):
             ties -= data[i] > limit

@@ -60,7 +60,7 @@ def test_others_are_drawn_without_the_document_and_its_neighbors():
     near, out, seen = np.array([1, 3], np.int32), np.empty(13, np.int32), set()
     state = initial_state(0)
     for _ in range(50):
-        size, state = draw_documents(2, near, 6, 10, np.uint64(state), out)
+        size, state = draw_documents(np.int32(2), near, 6, 10, np.uint64(state), out)
         assert out[:3].tolist() == [2, 1, 3]
         seen |= set(out[3:size].tolist())
     assert seen == {0, 4, 5}
@@ -72,7 +72,8 @@ def test_training_brings_neighbors_near():
     dense = (np.arange(20) % 2 == group[:, None]) & (rng.random((40, 20)) < 0.3)
     dense[:, 0] = True
     X = sp.csr_matrix(dense, dtype=np.float32)
-    graph = sp.csr_matrix(np.array([[i != j and group[i] == group[j] for j in range(40)] for i in range(40)]))
+    near = (group[:, None] == group) & ~np.eye(40, dtype=bool)
+    graph = sp.csr_matrix(near, dtype=np.float32)
     vectors, squares = rng.standard_normal((20, 4)).astype(np.float32), np.zeros(20, np.float32)
     state, losses = initial_state(1), []
     for _ in range(5):

@@ -53,7 +53,7 @@ def test_steps_are_those_of_ftrl(X, l1):
 
 def test_neighbors_are_drawn_to_the_partition_of_a_document_and_others_away(X):
     graph = sp.csr_matrix(
-        (np.ones(24), np.array([(i + 1) % 12 for i in range(12) for _ in range(2)]), np.arange(0, 25, 2))
+        (np.ones(24, np.float32), np.array([(i + 1) % 12 for i in range(12) for _ in range(2)]), np.arange(0, 25, 2))
     )
     start, order = np.ascontiguousarray(X[:3].toarray().T), np.random.default_rng(1).permutation(12).astype(np.int32)
     twin, (weights, sums, roots) = Twin(start.astype(float), 0.1, 0.2), arrays(start, 0.1, 0.2)

@@ -1,8 +1,9 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.models.blend.kernels import N_COLUMNS, CandidateRows, LabelPairs, documents_of_both, fill_context
+from labelspace.models.blend.kernels import N_COLUMNS, LabelPairs, documents_of_both, fill_context
 from labelspace.models.blend.stacking_model import count_pairs
+from labelspace.models.blend.stacking_table import StackingTable
 
 
 def labels_of(n=60, n_labels=12, seed=0):
@@ -39,7 +40,7 @@ def test_context_equals_numpy():
     labels = np.concatenate([rng.choice(12, 6, False), rng.choice(12, 3, False)]).astype(np.int32)
     p, columns = rng.random(9, np.float32), rng.random((9, 7), np.float32)
     best, table = np.full((3, size), -1, np.int32), np.full((3, size, N_COLUMNS), np.nan, np.float32)
-    fill_context(CandidateRows(labels, columns, ends), p, 0, 3, label_pairs(pairs), best, table)
+    fill_context(StackingTable(labels, columns, ends), p, 0, 3, label_pairs(pairs), best, table)
     assert (best[1] == -1).all()
     assert best[2, 3] == -1
     for document, (begin, end) in enumerate([(0, 6), (6, 6), (6, 9)]):

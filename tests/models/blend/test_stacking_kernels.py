@@ -3,14 +3,13 @@ import numpy as np
 from labelspace.models.blend.kernels import (
     COLUMNS_PER_MEMBER,
     SHARED_COLUMNS,
-    CandidateRows,
-    Rankings,
     count_candidates,
     count_further,
     fill_candidate_features,
     fill_further_features,
     rank_candidates,
 )
+from labelspace.models.blend.stacking_table import MemberTopK, StackingTable
 
 
 def random_rankings(seed=0, members=3, n=20, n_ranks=6, labels=15):
@@ -50,8 +49,8 @@ def test_candidate_features_equal_the_twin():
         np.empty(ends[-1], np.int32),
         np.empty((ends[-1], 3 * COLUMNS_PER_MEMBER + SHARED_COLUMNS), np.float32),
     )
-    out = CandidateRows(labels, table, ends)
-    fill_candidate_features(Rankings(rankings, scores), 0, n, depth, log_counts, out)
+    out = StackingTable(labels, table, ends)
+    fill_candidate_features(MemberTopK(rankings, scores), 0, n, depth, log_counts, out)
     for row in range(n):
         expected, features = table_twin(rankings, scores, depth, log_counts, row)
         assert labels[ends[row] : ends[row + 1]].tolist() == expected
@@ -87,18 +86,18 @@ def test_features_of_further_candidates_equal_the_twin():
     rankings, scores, log_counts = random_rankings()
     deep, deep_scores, _ = random_rankings(seed=1, n_ranks=9)
     rows = np.array([3, 4, 11, 19], np.int64)
-    deep, deep_scores = deep[:, rows], deep_scores[:, rows]
+    deep, deep_scores = MemberTopK(deep, deep_scores).rows(rows)
     rng = np.random.default_rng(2)
     lists = [np.sort(rng.permutation(15)[: rng.integers(0, 9)]).astype(np.int32) for _ in range(20)]
     known, known_ends = np.concatenate(lists), np.concatenate([[0], np.cumsum([len(part) for part in lists])])
     counts = np.zeros(4, np.int64)
-    listed = CandidateRows(known, np.empty((len(known), 0), np.float32), known_ends)
+    listed = StackingTable(known, np.empty((len(known), 0), np.float32), known_ends)
     count_further(deep, rows, 0, 4, listed, counts)
     ends = np.concatenate([[0], np.cumsum(counts)])
     width = 3 * COLUMNS_PER_MEMBER + SHARED_COLUMNS
     labels, table = np.empty(ends[-1], np.int32), np.empty((ends[-1], width), np.float32)
-    predicted, out = Rankings(rankings, scores), CandidateRows(labels, table, ends)
-    fill_further_features(predicted, Rankings(deep, deep_scores), rows, 0, 4, listed, log_counts, out)
+    predicted, out = MemberTopK(rankings, scores), StackingTable(labels, table, ends)
+    fill_further_features(predicted, MemberTopK(deep, deep_scores), rows, 0, 4, listed, log_counts, out)
     for entry, row in enumerate(rows):
         expected, features = further_twin(rankings, scores, deep, deep_scores, lists[row], log_counts, entry, row)
         assert labels[ends[entry] : ends[entry + 1]].tolist() == expected

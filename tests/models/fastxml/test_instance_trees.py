@@ -25,7 +25,8 @@ def test_every_document_reaches_the_leaf_that_holds_it():
     features, weights = np.concatenate(features), np.concatenate(weights)
     ends = pointers(n_documents)
     roots = np.zeros(1, np.int32)
-    forest = Forest(roots, child, features, weights, pointers(n_weights), documents, ends)
+    ids = (part.astype(np.uint16) for part in (features, documents))
+    forest = Forest(roots, child, next(ids), weights, pointers(n_weights), next(ids), ends)
     assert sorted(documents) == list(range(300))
     assert weights.dtype == np.int8
     assert n_documents.max() <= 10
@@ -34,7 +35,7 @@ def test_every_document_reaches_the_leaf_that_holds_it():
     assert sorted([*child[child > 0], *(child[child > 0] + 1)]) == list(range(1, len(child)))
     for row in range(0, 300, 7):
         x = DATA.X[row].toarray().ravel()
-        leaf = find_leaf(x, 0, forest)
+        leaf = find_leaf(x, roots[0], forest)
         assert row in documents[ends[leaf] : ends[leaf + 1]]
 
 

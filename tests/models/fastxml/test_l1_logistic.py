@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.csr_arrays import csr_arrays
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.models.fastxml.kernels import solve_l1_logistic, to_columns
 
 
@@ -13,9 +13,14 @@ def problem(n, d, seed, density=0.3):
     return X, positive, rng.uniform(0.5, 3, n)
 
 
+def arrays(X):
+    """The arrays of a matrix with starts as those of a node have them."""
+    return CsrArrays(X.data, X.indices, X.indptr.astype(np.int64))
+
+
 def solve(X, positive, costs, tolerance=1e-7, max_iter=200):
     w, margins = np.zeros(X.shape[1]), np.zeros(X.shape[0])
-    steps = solve_l1_logistic(csr_arrays(X), positive, costs, tolerance, max_iter, w, margins)
+    steps = solve_l1_logistic(arrays(X), positive, costs, tolerance, max_iter, w, margins)
     return w, margins, steps
 
 
@@ -58,7 +63,7 @@ def test_separable_sides_and_large_values_stay_finite():
 
 def test_to_columns_is_tocsc():
     X = sp.random(20, 9, 0.3, "csr", np.float32, rng=np.random.default_rng(5))
-    values, rows, starts = to_columns(csr_arrays(X), 9)
+    values, rows, starts = to_columns(arrays(X), 9)
     expected = X.tocsc()
     assert np.array_equal(values, expected.data)
     assert np.array_equal(rows, expected.indices)

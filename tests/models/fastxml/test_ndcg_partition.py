@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.models.fastxml.kernels import LEAST_GAIN, Targets, partition_by_ndcg
 
 DISCOUNTS = 1 / np.log2(np.arange(2, 40))
@@ -29,13 +29,14 @@ def test_the_sides_are_those_of_numpy():
         Y.data = rng.integers(1, 4, len(Y.data)).astype(np.float32)  # whole numbers: sums are exact, so ties are too
         weights, positive = rng.integers(1, 3, 80).astype(float), rng.random(80) < 0.5
         expected = partition_in_numpy(Y.toarray(), weights, positive)
-        rounds = partition_by_ndcg(Targets(csr_arrays(Y), weights, DISCOUNTS), 25, positive)
+        gains = CsrArrays(Y.data, Y.indices, Y.indptr.astype(np.int64))
+        rounds = partition_by_ndcg(Targets(gains, weights, DISCOUNTS), 25, positive)
         assert rounds > 1
         assert np.array_equal(positive, expected)
 
 
 def test_documents_with_the_same_labels_come_together():
-    labels, ends = np.array([0, 1] * 10 + [2, 3] * 10, np.int32), np.arange(0, 41, 2, dtype=np.int32)
+    labels, ends = np.array([0, 1] * 10 + [2, 3] * 10, np.int32), np.arange(0, 41, 2)
     positive = np.arange(20) % 3 == 0
     positive[:3] = True
     gains = CsrArrays(np.ones(40, np.float32), labels, ends)
@@ -46,6 +47,6 @@ def test_documents_with_the_same_labels_come_together():
 
 def test_a_document_without_labels_stays():
     positive = np.array([True, False])
-    gains = CsrArrays(np.ones(0, np.float32), np.zeros(0, np.int32), np.zeros(3, np.int32))
+    gains = CsrArrays(np.ones(0, np.float32), np.zeros(0, np.int32), np.zeros(3, np.int64))
     partition_by_ndcg(Targets(gains, np.ones(2), DISCOUNTS), 0, positive)
     assert positive.tolist() == [True, False]

@@ -28,7 +28,7 @@ def test_a_pairing_heap_returns_its_maximum_after_keys_were_increased_or_removed
     remaining = set(range(len(keys)))
     while remaining:
         assert (keys[root], -root) == max((keys[x], -x) for x in remaining)
-        x, action = int(rng.choice(sorted(remaining))), rng.integers(3)
+        x, action = np.int32(rng.choice(sorted(remaining))), rng.integers(3)
         if action == 0:
             root = increase_key(root, x, keys[x] + rng.integers(-5, 20), keys, links)
         elif action == 1:

@@ -10,7 +10,7 @@ def test_steps_equal_those_on_a_dense_matrix(grow):
     V, dense, weighted = GrowingRows.empty(6), np.zeros((6, 12), np.float32), np.zeros((6, 12))
     slot = np.full(12, -1, np.int32)
     for t in range(1, 201):
-        row, n = int(rng.integers(6)), int(rng.integers(1, 5))
+        row, n = np.int32(rng.integers(6)), int(rng.integers(1, 5))
         changed = rng.choice(12, n, replace=False).astype(np.int32)
         steps, factor = rng.standard_normal(n).astype(np.float32), np.float32(rng.standard_normal())
         grows = grow or t < 20

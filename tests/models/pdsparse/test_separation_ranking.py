@@ -26,7 +26,7 @@ def test_the_best_ranked_violating_labels_become_active():
     active = ActiveLabels(np.array([[0, 1, -1, -1]], np.int32), np.ones((1, 4), np.float32), np.array([2], np.int32))
     slot = np.full(6, -1, np.int32)  # label 0 is true, label 1 active
     scratch = PassScratch(scores, np.empty(2, np.float32), np.empty(2, np.int32), np.empty(4, bool), np.empty(4))
-    size = add_most_violating(np.array([0], np.int32), np.arange(6) != 5, slot, active, 0, scratch)
+    size = add_most_violating(np.array([0], np.int32), np.arange(6) != 5, slot, active, np.int32(0), scratch)
     assert active.labels[0, :size].tolist() == [0, 1, 3, 2]  # 5 is not allowed, 4 does not violate the margin
     assert active.alpha.tolist() == [[1, 1, 0, 0]]
     assert (slot == -1).all()

@@ -37,7 +37,9 @@ class MemberTopK(kernels.Rankings):
 
     def rows(self, documents: Longs) -> "MemberTopK":
         """Return the predictions for some of the documents."""
-        return MemberTopK(self.labels[:, documents], self.scores[:, documents])
+        return MemberTopK(
+            np.ascontiguousarray(self.labels[:, documents]), np.ascontiguousarray(self.scores[:, documents])
+        )
 
     def first(self, k: int) -> "MemberTopK":
         """Return the first k labels of every list."""
