@@ -56,7 +56,7 @@ def parameters_markdown(estimator: type[Model]) -> str:
             rows.append(f"| `{key}` | {shown(p.default)} |{values} {described(p)} |")
     names = "".join(f" `{name}` |" for name in presets)
     table = [f"| parameter | default |{names} meaning |", f"|---|---|{'---|' * len(presets)}---|", *rows]
-    line = f"[Shared parameters](README.md#shared-parameters) and their defaults: {', '.join(listed)}."
+    line = f"[Shared](README.md#shared-parameters): {', '.join(listed)}."
     return "\n".join([*(table if rows else []), *([""] if rows and listed else []), *([line] if listed else [])])
 
 
