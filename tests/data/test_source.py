@@ -48,7 +48,7 @@ def test_a_folder_with_all_splits(tmp_path):
         )
     )
     train = source.train()
-    assert (source.path, source.has_dev, source.has_test) == (tmp_path, True, True)
+    assert (source.path, source.has_test, source.dev_path) == (tmp_path, True, tmp_path / "dev.csv")
     assert list(train.labels.names) == ["b", "top"]
     dev, test = source.dev(train.labels), source.test(train.labels)
     assert (list(dev.texts), list(dev.labels.names)) == (["two"], ["b", "top", "a"])

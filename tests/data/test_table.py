@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from labelspace.data.columns import parse_columns, table_columns
 from labelspace.data.label_files import write_labels
+from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record
 from labelspace.data.source import iter_records, open_source, read_dataset
 from labelspace.data.table import cell_values, describe_labels, row_labels, row_text
@@ -182,7 +183,7 @@ def test_a_column_of_whole_paths_is_a_hierarchy(tmp_path):
 def test_rows_to_measure_on_leave_the_hierarchy_alone(tmp_path):
     table(tmp_path, name="train.csv")
     table(tmp_path, HEADER + "e,Tea cake,9,New,Food,Tea,x\n", name="test.csv")
-    source = open_source(tmp_path, COLUMNS)
+    source = open_source(tmp_path, options=ReadOptions(columns=COLUMNS))
     train = source.train()
     test = source.test(train.labels)
     assert test.labels.names == [*train.labels.names, "brand: New"]
@@ -203,7 +204,7 @@ def test_label_files_beside_are_of_other_data(tmp_path):
 
 def test_a_labels_file_can_be_a_table(tmp_path):
     path = lines(tmp_path, {"label": "a", "alt": "b"}, name="labels.jsonl")
-    source = open_source(path, Columns(("label",), (("alt",),)))
+    source = open_source(path, options=ReadOptions(columns=Columns(("label",), (("alt",),))))
     assert not source.labels_only
     assert source.train().texts == ["label: a"]
 

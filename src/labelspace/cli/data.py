@@ -8,21 +8,16 @@ from typer import Argument, Option
 
 from labelspace.cli.arguments import DataPath, Json, Reading, as_words
 from labelspace.cli.console import console, print_json, print_line, progress
-from labelspace.cli.notes import note, note_label_files, on_label_files
+from labelspace.cli.notes import note, note_label_files, on_label_files, open_noted
 from labelspace.cli.recipes import Seed
 
 
 def stats(data: DataPath, as_json: Json = False, *, reading: Reading) -> None:
     """Show the number of documents, labels and features of DATA."""
-    from labelspace.data.source import open_source
     from labelspace.report.tables import dataset_stats, stats_table
 
-    source = open_source(data, options=reading)
-    if not as_json:
-        note_label_files(source.train_path, source.columns)
-    train_set = source.train()
-    parts = {"train": train_set, "dev": source.dev(train_set.labels), "test": source.test(train_set.labels)}
-    counted = {"parts": {name: dataset_stats(part) for name, part in parts.items() if part is not None}}
+    source = open_noted(data, reading, as_json)
+    counted = {"parts": {name: dataset_stats(part) for name, part in source.splits().items()}}
     if as_json:
         print_json({"data": str(data), **counted})
         return

@@ -106,9 +106,8 @@ def _convert_folder(
 ) -> dict[Path, Dataset]:
     fmt = FORMATS.get(to) or writable_format(f"x.{to}")
     ending = f".{to}" if to not in FORMATS or file_format(f"x.{to}") else "".join(fmt.endings[:1])
-    splits = open_source(source, options=options)
-    train = splits.train()
-    parts = {"train": train, "dev": splits.dev(train.labels), "test": splits.test(train.labels)}
+    parts = open_source(source, options=options).splits()
+    train = parts["train"]
     if fmt.split_names is not None:  # the files of all splits share one list of labels
         parts = _with_one_label_space(parts)
     fitted = None
@@ -116,9 +115,8 @@ def _convert_folder(
         fitted = vectorizer.fit(train.texts or [])
     written = {}
     for name, part in parts.items():
-        if part is not None:
-            path = target / (f"{name}{ending}" if fmt.split_names is None else fmt.split_names[name])
-            written[path] = part if fitted is None else _with_features(part, fitted)
+        path = target / (f"{name}{ending}" if fmt.split_names is None else fmt.split_names[name])
+        written[path] = part if fitted is None else _with_features(part, fitted)
     for path, part in written.items():
         _write(part, source / path.name, path, fmt)
     if fmt.file_names is None or train.labels.synonyms is not None or train.labels.hierarchy is not None:
@@ -134,15 +132,11 @@ def _all_labels(splits: Iterable[Dataset]) -> LabelSpace:
     return first
 
 
-def _with_one_label_space(parts: Mapping[str, Dataset | None]) -> dict[str, Dataset | None]:
+def _with_one_label_space(parts: Mapping[str, Dataset]) -> dict[str, Dataset]:
     """Return the splits with the labels of all in each: those of a later split begin with those of train."""
-    labels = _all_labels(part for part in parts.values() if part is not None)
-    found = dict(parts)
-    for name, part in parts.items():
-        if part is not None:
-            Y, _ = matched_labels(part.Y, part.labels, labels)
-            found[name] = replace(part, Y=Y, labels=labels)
-    return found
+    labels = _all_labels(parts.values())
+    matched = {name: matched_labels(part.Y, part.labels, labels)[0] for name, part in parts.items()}
+    return {name: replace(part, Y=matched[name], labels=labels) for name, part in parts.items()}
 
 
 def _write_shared_labels(folder: Path, splits: Iterable[Dataset]) -> None:

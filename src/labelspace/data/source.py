@@ -147,11 +147,6 @@ class Source:
         return replace(self, options=replace(self.options, columns=columns, fields=fields))
 
     @property
-    def has_dev(self) -> bool:
-        """True if there is a validation file."""
-        return self.dev_path is not None
-
-    @property
     def has_test(self) -> bool:
         """True if there is a test file."""
         return self.test_path is not None
@@ -178,11 +173,17 @@ class Source:
         """Read the test documents, if any; ``labels`` are those of the training documents."""
         return None if self.test_path is None else read_dataset(self.test_path, labels, options=self.options)
 
+    def splits(self) -> dict[str, Dataset]:
+        """Read the documents of all splits by name: train, and dev and test if there are any."""
+        train = self.train()
+        others = {"dev": self.dev(train.labels), "test": self.test(train.labels)}
+        return {"train": train, **{name: part for name, part in others.items() if part is not None}}
 
-def open_source(path: str | Path, columns: Columns | None = None, options: ReadOptions | None = None) -> Source:
+
+def open_source(path: str | Path, options: ReadOptions | None = None) -> Source:
     r"""Return the splits of a folder; a single file is a training split, or the labels if it is a ``*labels.jsonl``.
 
-    With ``columns`` the splits are tables, and there must be training rows.
+    With ``columns`` among the options the splits are tables, and there must be training rows.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -193,7 +194,6 @@ def open_source(path: str | Path, columns: Columns | None = None, options: ReadO
     """
     path = Path(path)
     options = options or ReadOptions()
-    options = options if columns is None else replace(options, columns=columns)
     if not path.exists() and not is_data_file(path):
         raise DataError(f"DATA must be a file or a folder, but {path} does not exist; check the path")
     if not is_folder(path):
@@ -270,18 +270,15 @@ def read(path: str | Path, split: Split | None = None, **options: Unpack[FileOpt
     if split is not None and split not in get_args(Split):
         raise ParameterError(f"split must be one of {', '.join(get_args(Split))}, but is {split!r}; use one of these")
     source = open_source(path, options=parse_options(options, logger.info))
+    if split is None and Path(path).is_dir():
+        return source.splits()
     train = source.train()
-    if split == "train" or (split is None and not Path(path).is_dir()):
+    if split in (None, "train"):
         return train
-    found = {"train": train}
-    for name, documents in (("dev", source.dev), ("test", source.test)):
-        if split in (None, name) and (read_in := documents(train.labels)) is not None:
-            found[name] = read_in
-    if split is None:
-        return found
-    if split not in found:
+    documents = source.dev(train.labels) if split == "dev" else source.test(train.labels)
+    if documents is None:
         raise DataError(f"{path} must have {split}.*, but has not; add it, or read another split")
-    return found[split]
+    return documents
 
 
 def parse_options(options: FileOptions, say: Callable[[str], None]) -> ReadOptions:

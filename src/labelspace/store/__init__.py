@@ -5,7 +5,6 @@ from labelspace.store.labels import write_names
 from labelspace.store.model_folder import (
     LABELS,
     check_writable,
-    checked_path,
     folder_bytes,
     load_part,
     read_arrays,
@@ -16,16 +15,14 @@ from labelspace.store.model_folder import (
     sealed,
     write,
 )
-from labelspace.store.state import Arrays, LoadedBundle, ModelBundle, Writer, pack, unpack
+from labelspace.store.state import Arrays, LoadedBundle, ModelBundle, pack, unpack
 
 __all__ = [
     "LABELS",
     "Arrays",
     "LoadedBundle",
     "ModelBundle",
-    "Writer",
     "check_writable",
-    "checked_path",
     "folder_bytes",
     "load_part",
     "locked",

@@ -22,9 +22,8 @@ PARSED, BAD_LABEL, BAD_INDEX, BAD_VALUE, BAD_SUM = range(5)
 _TAB, _NEWLINE, _RETURN, _SPACE = 9, 10, 13, 32
 _PLUS, _COMMA, _MINUS, _POINT, _ZERO, _NINE, _COLON = 43, 44, 45, 46, 48, 57, 58
 _UPPER_E, _LOWER_E = 69, 101
-_INDEX_CAP = 10**10  # beyond every allowed index, and far from overflow
+_INDEX_CAP = 10**10  # beyond every allowed index and exponent, and far from overflow
 _MANTISSA_CAP = 10**17  # 18 digits: more than a float64 holds, and one more digit still fits an int64
-_EXPONENT_CAP = 10**6
 _LAST_POWER = 308
 _POWERS: npt.NDArray[np.float64] = np.array([float(f"1e{i}") for i in range(_LAST_POWER + 1)])
 
@@ -95,14 +94,11 @@ def _parse_float(text: Bytes, pos: int) -> tuple[float, int]:
         negative = text[pos] == _MINUS
         if negative or text[pos] == _PLUS:
             pos += 1
-        start, power = pos, 0
-        while _ZERO <= text[pos] <= _NINE:
-            if power < _EXPONENT_CAP:
-                power = power * 10 + (text[pos] - _ZERO)
-            pos += 1
-        if pos == start:
+        power, end = _parse_int(text, pos)
+        if end == pos:
             return np.nan, pos
         exponent += -power if negative else power
+        pos = end
     return sign * scale_by_power_of_10(mantissa, exponent), pos
 
 

@@ -154,28 +154,18 @@ def _skos(kind: str | None, path: str | Path, language: str | None, options: Rea
     return statements.vocabulary(str(path))
 
 
-FORMATS: dict[str, Callable[[str | Path, str | None, ReadOptions], Vocabulary]] = {
-    "ntriples": partial(_skos, None),
-    "turtle": partial(_skos, "turtle"),
-    "rdfxml": partial(_skos, "xml"),
-    "jsonld": partial(_skos, "json-ld"),
-    "csv": read_csv,
-    "tsv": read_tsv,
-    "list": read_list,
+Reader = Callable[[str | Path, str | None, ReadOptions], Vocabulary]
+FORMATS: dict[str, tuple[Reader, tuple[str, ...]]] = {  # how they are read, and how their files end
+    "ntriples": (partial(_skos, None), (".nt",)),
+    "turtle": (partial(_skos, "turtle"), (".ttl",)),
+    "rdfxml": (partial(_skos, "xml"), (".rdf", ".xml", ".owl")),
+    "jsonld": (partial(_skos, "json-ld"), (".jsonld", ".json")),
+    "csv": (read_csv, (".csv",)),
+    "tsv": (read_tsv, (".tsv",)),
+    "list": (read_list, (".txt",)),
 }
 _WITH_ENCODING, _WITH_DELIMITER = ("ntriples", "csv", "tsv", "list"), ("csv",)  # the others fix them
-ENDINGS = {
-    ".nt": "ntriples",
-    ".ttl": "turtle",
-    ".rdf": "rdfxml",
-    ".xml": "rdfxml",
-    ".owl": "rdfxml",
-    ".jsonld": "jsonld",
-    ".json": "jsonld",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".txt": "list",
-}
+ENDINGS = {ending: name for name, (_, endings) in FORMATS.items() for ending in endings}
 
 
 def vocabulary_format(path: str | Path, given: str | None = None) -> str:
@@ -186,15 +176,13 @@ def vocabulary_format(path: str | Path, given: str | None = None) -> str:
     """
     if given is not None:
         if given not in FORMATS:
-            listed = ", ".join(FORMATS)
-            remedy = "choose one of these"
-            raise ParameterError(f"format must be one of {listed}, but is {given!r}; {remedy}", options=["format"])
+            rule = f"format must be one of {', '.join(FORMATS)}"
+            raise ParameterError(f"{rule}, but is {given!r}; choose one of these", options=["format"])
         return given
     archive = zip_archive(path)
     ending = Path(without_compression(str(path) if archive is None else archive[1])).suffix.lower()
     if ending not in ENDINGS:
-        listed = ", ".join(ENDINGS)
-        rule = f"a vocabulary must end with {listed} (also with .gz, .zst or .zip)"
+        rule = f"a vocabulary must end with {', '.join(ENDINGS)} (also with .gz, .zst or .zip)"
         problem = f"is {Path(path).name!r}"
         raise ParameterError(f"{rule}, but {problem}; name its format, such as format='turtle'", options=["format="])
     return ENDINGS[ending]
@@ -211,4 +199,5 @@ def read_vocabulary(
         if value is not None and kind not in formats:
             rule = f"{option} has an effect on {', '.join(formats)} only"
             raise ParameterError(f"{rule}, but is {value!r} for {kind}; leave it out", options=[option])
-    return FORMATS[kind](path, language, options)
+    read, _ = FORMATS[kind]
+    return read(path, language, options)
