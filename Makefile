@@ -45,7 +45,12 @@ lint: install  ## format, lint, types, import direction, insecure code, dependen
 	@$(BIN)/python -m tests.compile_kernels $* 3
 	@touch $@
 
-before-tests: lint .venv/kernels-1.done .venv/kernels-2.done .venv/kernels-3.done
+# Else every process of the tests compiles the same modules and tests to bytecode; what fails here, fails there.
+.venv/collected.done: .venv/dev.done
+	@$(BIN)/python -m pytest --collect-only --quiet >/dev/null || true
+	@touch $@
+
+before-tests: lint .venv/kernels-1.done .venv/kernels-2.done .venv/kernels-3.done .venv/collected.done
 
 test: install  ## what CI runs: lint, types, import direction, doctests, README blocks, all tests
 	@$(MAKE) $(TWO_AT_A_TIME) before-tests

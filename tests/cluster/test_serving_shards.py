@@ -12,7 +12,7 @@ from labelspace import store
 from labelspace.cluster.executor import pack, unpack
 from labelspace.cluster.serving.kernels import Scored
 from labelspace.cluster.serving.shard_folder import load_part, saved_model, shards_of, splitting_of, write_shards
-from labelspace.cluster.serving.shards import id_counts
+from labelspace.cluster.serving.sharding import id_counts
 from labelspace.data.synthetic import planted
 from labelspace.errors import ClusterError, ModelError, ParameterError
 from labelspace.models.base import Model

@@ -136,7 +136,7 @@ def test_more_labels_than_the_shortlist_are_returned_on_request(clustered):
 
 def test_invalid_input_is_rejected(clustered):
     vectors, ids, _ = clustered
-    with pytest.raises(ParameterError, match="bits must be one of 1, 2, 4, but is 3; set one of them"):
+    with pytest.raises(ParameterError, match="bits must be one of 1, 2, 4, but is 3; set it so"):
         Quantized(vectors, ids, bits=3)
     with pytest.raises(ParameterError, match="shortlist must be .*, but is 0"):
         Quantized(vectors, ids, shortlist=0)

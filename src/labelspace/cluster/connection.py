@@ -41,9 +41,8 @@ class Node:
 
 def alive_nodes() -> tuple[Node, ...]:
     """Return the machines that tasks can run on."""
-    ray: Any = import_module("ray")
     nodes = []
-    for about in ray.nodes():
+    for about in import_module("ray").nodes():
         has = about["Resources"]
         if about["Alive"] and has.get("CPU", 0) >= 1:
             nodes.append(Node(about["NodeID"], about["NodeManagerAddress"], int(has["CPU"]), has.get("memory", 0.0)))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
+from operator import ge, gt, le, lt
 from typing import Any
 
 from labelspace.errors import ParameterError
@@ -82,15 +83,10 @@ def real(
     >>> real(at_least=0, below=1).text
     'at least 0 and below 1'
     """
-    bounds = {"at least": at_least, "above": above, "at most": at_most, "below": below}
-    text = " and ".join(f"{word} {bound}" for word, bound in bounds.items() if bound is not None) or "a number"
-
-    def holds(value: Any) -> bool:  # noqa: ANN401 - whatever was given
-        if not _is_number(value) or (above is not None and value <= above) or (below is not None and value >= below):
-            return False
-        return (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
-
-    return Constraint(text, holds)
+    bounds = (("at least", ge, at_least), ("above", gt, above), ("at most", le, at_most), ("below", lt, below))
+    given = [bound for bound in bounds if bound[-1] is not None]
+    text = " and ".join(f"{word} {limit}" for word, _, limit in given) or "a number"
+    return Constraint(text, lambda value: _is_number(value) and all(fits(value, limit) for _, fits, limit in given))
 
 
 def integer(at_least: int, at_most: int | None = None) -> Constraint:

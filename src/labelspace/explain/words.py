@@ -6,7 +6,7 @@
 3. The share of a word is the sum over its letters.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -48,15 +48,13 @@ class TextWords(NamedTuple):
         some = (self.starts < stop) & (self.stops > start)
         return list(zip(self.starts[some].tolist(), self.stops[some].tolist(), strict=True))
 
-    def shares(self, parts: Iterable[tuple["ColumnSpans", ColumnShares]], phrases: Iterable[PhraseShare]) -> Doubles:
+    def shares(self, parts: Iterable[tuple["ColumnSpans", ColumnShares]], phrases: Sequence[PhraseShare]) -> Doubles:
         """Return the share of each word (steps 1 to 3), summed over all views and phrases."""
         density = np.zeros(len(self.letters))  # by letter: what begins here, less what ends here
         for found, columns in parts:
             self._add(density, found.starts, found.stops, found.shares(columns))
-        listed = list(phrases)
-        if listed:
-            spans = np.array([(phrase.start, phrase.stop) for phrase in listed], np.int64)
-            self._add(density, spans[:, 0], spans[:, 1], np.array([phrase.share for phrase in listed]))
+        spans = np.array([(phrase.start, phrase.stop) for phrase in phrases], np.int64).reshape(-1, 2)
+        self._add(density, spans[:, 0], spans[:, 1], np.array([phrase.share for phrase in phrases]))
         up_to = np.concatenate([[0.0], np.cumsum(np.cumsum(density))])
         return np.asarray(up_to[self.letters[self.stops]] - up_to[self.letters[self.starts]])
 

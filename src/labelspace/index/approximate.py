@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.errors import DataError, ModelError, ParameterError, require
+from labelspace.errors import DataError, ModelError, require
 from labelspace.estimator import learned
-from labelspace.estimator.parameter_constraints import integer
+from labelspace.estimator.parameter_constraints import integer, one_of, real
 from labelspace.estimator.state_constraints import array, ids, must
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.faiss_checks import check_faiss
@@ -73,10 +73,8 @@ class Approximate(Index):
         progress: Callable[[int, int], None] | None = None,
         n_lists: int | None = None,
     ) -> None:
-        if kind not in KINDS:
-            raise ParameterError(f"kind must be one of {', '.join(KINDS)}, but is {kind!r}; set one of them")
-        if storage not in STORAGES:
-            raise ParameterError(f"storage must be one of {', '.join(STORAGES)}, but is {storage!r}; set one of them")
+        one_of(*KINDS).check("kind", kind)
+        one_of(*STORAGES).check("storage", storage)
         require_faiss(kind)
         rows = checked_vectors(vectors, "vectors")
         if not rows.size:
@@ -101,8 +99,7 @@ class Approximate(Index):
 
     @effort.setter
     def effort(self, effort: int) -> None:
-        if effort < 1:
-            raise ParameterError(f"effort must be at least 1, but is {effort}; set 1 or more")
+        real(at_least=1).check("effort", effort)
         if self.kind == "ivf":
             self._faiss.nprobe = int(effort)
         else:

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.errors import DataError, ParameterError
+from labelspace.errors import DataError
+from labelspace.estimator.parameter_constraints import one_of, real
 from labelspace.index import approximate
 from labelspace.index.approximate import Approximate, require_faiss
 from labelspace.index.base import Index, checked_ids, checked_vectors
@@ -62,10 +63,8 @@ def choose(
     >>> index.report["kind"], index.report["storage"], index.report["recall"]
     ('exact', 'float32', 1.0)
     """
-    if kind not in KINDS:
-        raise ParameterError(f"kind must be one of {', '.join(KINDS)}, but is {kind!r}; set one of them")
-    if not 0 < recall_target <= 1:
-        raise ParameterError(f"recall_target must be above 0 and at most 1, but is {recall_target}; set 0.99 or so")
+    one_of(*KINDS).check("kind", kind)
+    real(above=0, at_most=1).check("recall_target", recall_target)
     if kind in approximate.KINDS:
         require_faiss(kind)
     rows = checked_vectors(vectors, "vectors")

@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.errors import ParameterError
 from labelspace.estimator import learned
+from labelspace.estimator.parameter_constraints import one_of
 from labelspace.estimator.state_constraints import are_sorted_spans, array, arrays, ids, must
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.kernels.inner_products import rerank, topk_int_products, topk_products
@@ -56,8 +56,7 @@ class Exact(Index):
         must(are_sorted_spans(self.ids, np.array([0, len(self.ids)])), "ids in order")
 
     def __init__(self, vectors: npt.ArrayLike, ids: npt.ArrayLike, storage: str = "float32") -> None:
-        if storage not in STORAGES:
-            raise ParameterError(f"storage must be one of {', '.join(STORAGES)}, but is {storage!r}; set one of them")
+        one_of(*STORAGES).check("storage", storage)
         rows = checked_vectors(vectors, "vectors")
         super().__init__("exact", storage, rows.shape[1])
         self.arrays_ = _sorted_by_id({"ids": checked_ids(ids, rows), **self._encode(rows)})

@@ -117,8 +117,7 @@ class PointIndex(Index):
         recall_target: float | None = 0.99,
         queries: npt.ArrayLike | None = None,
     ) -> None:
-        if geometry not in GEOMETRIES:
-            raise ParameterError(f"geometry must be one of {', '.join(GEOMETRIES)}, but is {geometry!r}; set one")
+        one_of(*GEOMETRIES).check("geometry", geometry)
         if not (clusters is None or clusters == "auto" or isinstance(clusters, int)):
             raise ParameterError(f"clusters must be an integer, 'auto' or None, but is {clusters!r}; set one of them")
         for name, value in (("clusters", clusters), ("probes", probes)):

@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from labelspace.errors import DataError, ParameterError
+from labelspace.errors import DataError
 from labelspace.estimator import learned
-from labelspace.estimator.parameter_constraints import integer, optional
+from labelspace.estimator.parameter_constraints import integer, one_of, optional
 from labelspace.estimator.state_constraints import are_sorted_spans, array, ids, must, part, plain
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.inverted_lists import InvertedLists, moment_basis, second_moments
@@ -92,8 +92,7 @@ class Quantized(Index):
         seed: int = 0,
         n_read: int | None = None,
     ) -> None:
-        if bits not in STEPS:
-            raise ParameterError(f"bits must be one of {', '.join(map(str, STEPS))}, but is {bits}; set one of them")
+        one_of(*STEPS).check("bits", bits)
         rows = checked_vectors(vectors, "vectors")
         if not rows.size:
             raise DataError(f"a quantized index must have vectors, but they have shape {rows.shape}; use Exact")

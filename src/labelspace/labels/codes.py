@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
+from labelspace.estimator.parameter_constraints import one_of, real
 from labelspace.kernels.kmeans import balanced_2means_dense
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.clustering import MAX_ITERATIONS
@@ -105,12 +106,10 @@ def make_codes(
 
 
 def _check(vectors: Floats | Csr, code_size: int, code_length: int, scheme: str, quantizer: str) -> None:
-    for name, value, least in (("code_size", code_size, 2), ("code_length", code_length, 1)):
-        if value < least:
-            raise ParameterError(f"{name} must be at least {least}, but is {value}; ask for {least} or more")
-    for name, given, known in (("scheme", scheme, SCHEMES), ("quantizer", quantizer, QUANTIZERS)):
-        if given not in known:
-            raise ParameterError(f"{name} must be one of {', '.join(known)}, but is {given!r}; set it so")
+    real(at_least=2).check("code_size", code_size)
+    real(at_least=1).check("code_length", code_length)
+    one_of(*SCHEMES).check("scheme", scheme)
+    one_of(*QUANTIZERS).check("quantizer", quantizer)
     if not isinstance(vectors, np.ndarray) and scheme != "projection":
         raise ParameterError(f"sparse vectors need scheme projection, but it is {scheme!r}; give dense ones")
     if vectors.ndim != 2 or not vectors.shape[0]:

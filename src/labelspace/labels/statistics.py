@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelspace.errors import DataError, ParameterError
+from labelspace.errors import DataError
+from labelspace.estimator.parameter_constraints import one_of
 from labelspace.types import Csr, Doubles
 
 MEASURES = ("arithmetic", "geometric", "jaccard", "pmi")
@@ -33,8 +34,7 @@ def similarity(Y: Csr, measure: str = "arithmetic") -> Csr:
     >>> similarity(Y).toarray().round(3).tolist()
     [[1.0, 0.4169999957084656], [0.4169999957084656, 1.0]]
     """
-    if measure not in MEASURES:
-        raise ParameterError(f"similarity must be one of {', '.join(MEASURES)}, but is {measure!r}; set it so")
+    one_of(*MEASURES).check("similarity", measure)
     pairs = cooccurrence_counts(Y).tocoo()
     counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
     shared, one, other = pairs.data.astype(np.float64), counts[pairs.row], counts[pairs.col]

@@ -176,7 +176,7 @@ class PartitionTree:
     def __init__(self, order: Ints, depths: list[Longs]) -> None:
         self.order = order
         root = np.array([[0, len(order)]])
-        bounds, children, levels = [root], [], [np.zeros(1, np.int32)]
+        bounds, children = [root], []
         size, now, depth = 1, root, np.zeros(1, np.int64)
         while len(now):  # a level at a time
             inner = np.flatnonzero((now[:, 1] - now[:, 0] > 1) | (size == 1))
@@ -188,9 +188,9 @@ class PartitionTree:
             now = np.concatenate([np.zeros((0, 2), np.int64), *(np.stack([c[:-1], c[1:]], 1) for c, _ in split)])
             depth = np.concatenate([np.zeros(0, np.int64), *(np.full(len(c) - 1, at) for c, at in split)])
             bounds.append(now)
-            levels.append(np.full(len(now), len(levels), np.int32))
             size += len(now)
-        self.bounds, self.level = np.concatenate(bounds), np.concatenate(levels)
+        self.bounds = np.concatenate(bounds)
+        self.level = np.repeat(np.arange(len(bounds), dtype=np.int32), [len(nodes) for nodes in bounds])
         self.first_child, self.last_child = np.concatenate(children).astype(np.int32).T.copy()
         self.label = np.where(self.last_child > 0, -1, order[self.bounds[:, 0]]).astype(np.int32)
 

@@ -134,43 +134,16 @@ class NestedParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return f"{type(self).__name__} has no parameter {key!r}; {''.join(hints[:1])}{known}"
 
 
-class _ThreadLimit:
-    """Sets LABELSPACE_THREADS while a training or a prediction uses it.
-
-    The variable belongs to the whole process: if two threads set it at the same time, the last value counts, and the
-    value before is restored after both are done.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._before: str | None = None
-
-    @contextmanager
-    def threads(self, n: int) -> Iterator[None]:
-        """Use n threads here."""
-        with self._lock:
-            if self._users == 0:
-                self._before = os.environ.get(THREADS_VARIABLE)
-            self._users += 1
-            os.environ[THREADS_VARIABLE] = str(n)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users -= 1
-                if self._users == 0 and self._before is not None:
-                    os.environ[THREADS_VARIABLE] = self._before
-                elif self._users == 0:
-                    os.environ.pop(THREADS_VARIABLE, None)
-
-
-_LIMIT = _ThreadLimit()
+_lock = threading.Lock()
+_before: list[str | None] = []  # LABELSPACE_THREADS as it was, once for each training or prediction that has set it
 
 
 @contextmanager
 def limited_threads(n_jobs: int | None) -> Iterator[None]:
     """Use ``n_jobs`` threads here, as joblib counts them: -1 for all CPUs; None changes nothing.
+
+    LABELSPACE_THREADS belongs to the whole process: if two threads set it at the same time, the last value counts, and
+    the value before is restored after both are done.
 
     >>> from labelspace.kernels.threads import n_threads
     >>> with limited_threads(3):
@@ -180,5 +153,16 @@ def limited_threads(n_jobs: int | None) -> Iterator[None]:
     if n_jobs is None:
         yield
         return
-    with _LIMIT.threads(effective_n_jobs(n_jobs)):
+    threads = str(effective_n_jobs(n_jobs))
+    with _lock:
+        _before.append(_before[0] if _before else os.environ.get(THREADS_VARIABLE))
+        os.environ[THREADS_VARIABLE] = threads
+    try:
         yield
+    finally:
+        with _lock:
+            before = _before.pop()
+            if not _before and before is not None:
+                os.environ[THREADS_VARIABLE] = before
+            elif not _before:
+                os.environ.pop(THREADS_VARIABLE, None)

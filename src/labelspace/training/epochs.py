@@ -87,9 +87,7 @@ def batches(
         progress("epochs", phase * epochs + epoch + 1, phases * epochs)
 
 
-def run_phases(
-    step: Step[T], phases: Sequence[T], n: int, schedule: tuple[int, int], rng: Rng, progress: Progress
-) -> None:
+def run_phases(step: Step[T], phases: list[T], n: int, schedule: tuple[int, int], rng: Rng, progress: Progress) -> None:
     """Call ``step(phase, rows, lr_decay)`` for each batch of each phase, with a batch size and a number of epochs.
 
     BLAS has one thread: its sums depend on the number of threads, and blocks of labels and features have threads.

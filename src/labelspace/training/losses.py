@@ -128,14 +128,12 @@ class SampledLabels:
         return self.weights is None
 
 
-def sample_labels(
-    Y: Csr, candidates: Ints, n_negatives: int, rng: Rng, hard_negatives: Ints | None = None
-) -> SampledLabels:
-    """Return the positives of a batch, its hard negatives (-1 is none), and uniform negatives for all documents.
+def sample_labels(Y: Csr, candidates: Ints, n_negatives: int, rng: Rng, hard: Ints | None = None) -> SampledLabels:
+    """Return the positives of a batch, its ``hard`` negatives (-1 is none), and uniform negatives for all documents.
 
     A sampled label is weighted by the number of labels it stands for, so sums over labels stay the same in expectation.
     """
-    listed = [Y.indices] if hard_negatives is None else [Y.indices, hard_negatives.ravel()]
+    listed = [Y.indices] if hard is None else [Y.indices, hard.ravel()]
     fixed = np.unique(np.concatenate(listed))
     fixed = fixed[fixed >= 0]
     sampled = np.setdiff1d(candidates[rng.integers(0, len(candidates), n_negatives)], fixed)

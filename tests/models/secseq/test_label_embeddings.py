@@ -17,6 +17,7 @@ from labelspace.models.secseq.label_embeddings import (
     truncated_svd,
     walk_cooccurrence,
 )
+from labelspace.models.secseq.model import SeCSeq
 from labelspace.types import LabelSpace
 
 PARENT = (np.arange(111) - 1) // 10
@@ -173,16 +174,14 @@ def test_siblings_share_their_first_digit(source, scheme, family):
 def test_bad_arguments_are_refused():
     Y = sp.csr_matrix(np.ones((1, 2), np.float32))
     with pytest.raises(
-        ParameterError, match="one of documents, walks, text, sentences, instances, FILE.npy, but is 'names'"
+        ParameterError, match="one of documents, walks, text, sentences, instances, or FILE.npy, but is 'names'"
     ):
-        embed_labels("names", Y, Y, None)
-    with pytest.raises(ParameterError, match="embedding_dim must be at least 1, but is 0"):
-        embed_labels("documents", Y, Y, None, dim=0)
+        SeCSeq(label_vectors="names").check_params()
+    with pytest.raises(ParameterError, match="embedding_dim of secseq must be none, or an integer of at least 1"):
+        SeCSeq(embedding_dim=0).check_params()
     for source in ("text", "sentences"):
         with pytest.raises(DataError, match=f"label_vectors={source} needs the names of the labels, but"):
             embed_labels(source, Y, Y, None)
-    with pytest.raises(DataError, match="there are 1 names for 2 columns"):
-        embed_labels("text", Y, Y, LabelSpace(["bread"]))
 
 
 @pytest.mark.parametrize("source", ["text", "sentences"])

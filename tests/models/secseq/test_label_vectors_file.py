@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from labelspace.errors import DataError, ParameterError
 from labelspace.labels.codes import make_codes
 from labelspace.models.secseq.label_embeddings import embed_labels, read_label_vectors
+from labelspace.models.secseq.model import SeCSeq
 
 Y = sp.csr_matrix((np.random.default_rng(0).random((30, 6)) < 0.3).astype(np.float32))
 
@@ -42,8 +43,8 @@ def test_codes_of_instances_are_quantized_projections(quantizer):
 def test_sparse_vectors_are_projected_only():
     with pytest.raises(ParameterError, match="sparse vectors need scheme projection, but it is 'tree'; give dense"):
         make_codes(Y.T.tocsr(), 3, 4, "tree", "ordinal", seed=0)
-    with pytest.raises(ParameterError, match="label_vectors=instances are sparse and cannot be centered"):
-        embed_labels("instances", None, Y, None, dim=None)
+    with pytest.raises(ParameterError, match="embedding_dim=none with label_vectors=instances needs"):
+        SeCSeq(label_vectors="instances", embedding_dim=None, coding="projection").check_params()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "uint8", ">f8"])

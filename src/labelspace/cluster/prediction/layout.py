@@ -18,7 +18,7 @@ from labelspace.data.dataset_file import settle
 from labelspace.data.files import UNPACKED, UTF_8
 from labelspace.data.formats.csvfile import Dialect, open_csv, read_dialect
 from labelspace.data.formats.json_documents import open_jsonl
-from labelspace.data.formats.parquet import open_parquet
+from labelspace.data.formats.parquet import open_parquet, refusing_damage
 from labelspace.data.formats.registry import formats_of
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Rows
@@ -40,7 +40,7 @@ class ParquetRows:
         self.columns = columns
         self._stack = ExitStack()
         parquet = require("pyarrow.parquet", EXTRA)
-        with _refusing_damage(path):
+        with refusing_failures(path), refusing_damage(path):
             self._file = parquet.ParquetFile(self._stack.enter_context(opened(path)))
             about = self._file.metadata
             groups = [about.row_group(i) for i in range(about.num_row_groups)]
@@ -79,9 +79,10 @@ class ParquetRows:
     def copy(self, rows: range, target: Path) -> None:
         """Write these rows to a file."""
         parquet = require("pyarrow.parquet", EXTRA)
-        with _refusing_damage(self.path), parquet.ParquetWriter(target, self.schema, compression="none") as writer:
-            for batch in self.take(rows):
-                writer.write_batch(batch)
+        with refusing_failures(self.path), refusing_damage(self.path):
+            with parquet.ParquetWriter(target, self.schema, compression="none") as writer:
+                for batch in self.take(rows):
+                    writer.write_batch(batch)
 
     def close(self) -> None:
         """Close the file."""
@@ -97,18 +98,6 @@ def _selected(path: str, schema: Any, columns: Collection[str] | None) -> Any:  
     if double is not None:
         raise DataError(f"{path} must have the column {double!r} once, but has it several times; rename the others")
     return schema.empty_table().select(names).schema
-
-
-@contextmanager
-def _refusing_damage(path: str) -> Iterator[None]:
-    arrow = require("pyarrow", EXTRA)
-    with refusing_failures(path):
-        try:
-            yield
-        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-            reason = str(error).split("\n")[0]
-            problem = f"cannot be read as one ({reason})"
-            raise DataError(f"{path} must be a Parquet file, but {problem}; write it again") from error
 
 
 FORMATS = ("jsonl", "csv", "tsv", "parquet")  # each is also the ending of what is written

@@ -269,10 +269,9 @@ def check_apart(url: str, files: Sequence[InputFile], output: OutputFolder) -> N
 
 def check_machines(executor: RayExecutor, job: PredictJob, files: Sequence[InputFile]) -> None:
     """Raise ClusterError if no CPU gets free, or a machine does not see the model or the input."""
-    ray: Any = import_module("ray")
     executor.check_room(threads=1)
     end = time.monotonic() + ROOM_SECONDS
-    while ray.available_resources().get("CPU", 0) < 1:
+    while import_module("ray").available_resources().get("CPU", 0) < 1:
         if time.monotonic() > end:
             problem = f"all {executor.n_cpus} are in use; wait until other work is done, or add machines"
             raise ClusterError(f"a CPU of the cluster must be free, but {problem}")

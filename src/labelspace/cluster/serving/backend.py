@@ -238,16 +238,15 @@ class ClusterBackend:
         self._stack.close()
 
     def _connect(self) -> None:
-        ray: Any = import_module("ray")
         with self._lock:
-            if not ray.is_initialized():
+            if not import_module("ray").is_initialized():
                 self._stack.enter_context(connect(self.served.address))
 
     def _actors(self, model: str) -> list[Any]:
-        ray: Any = import_module("ray")
+        get_actor = import_module("ray").get_actor
         try:
             names = [_name(model, number) for number in range(self.served.n_actors)]
-            return [ray.get_actor(name, namespace=self.served.namespace) for name in names]
+            return [get_actor(name, namespace=self.served.namespace) for name in names]
         except ValueError as error:
             problem = "are not: the cluster or the supervisor was restarted; start the server again"
             raise ClusterError(f"the processes of {model} must be on the cluster, but {problem}") from error

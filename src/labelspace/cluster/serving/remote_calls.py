@@ -117,8 +117,7 @@ class RemoteShards:
 
     def share(self, mask: Bools) -> Any:  # noqa: ANN401 - a reference
         """Put a mask into the object store."""
-        ray: Any = import_module("ray")
-        return ray.put(pack(mask))
+        return import_module("ray").put(pack(mask))
 
 
 class Replicas:
@@ -135,12 +134,11 @@ class Replicas:
 
     def wait_for_first(self, seconds: float) -> None:
         """Wait until a replica has loaded the model; if none can, raise the reason."""
-        ray: Any = import_module("ray")
         wait = Wait(REPLICA, seconds)
         waiting = list(self._loading.values())
         failed: ClusterError = wait.late()
         while waiting:
-            done, waiting = ray.wait(waiting, timeout=wait.left)
+            done, waiting = import_module("ray").wait(waiting, timeout=wait.left)
             if not done:
                 raise wait.late()
             try:
@@ -190,9 +188,8 @@ class Replicas:
 
     def _look_for_late(self) -> None:
         """Count calls as ended whose late answers have come."""
-        ray: Any = import_module("ray")
         for number, reference in self._late.copy():
-            if ray.wait([reference], timeout=0)[0]:
+            if import_module("ray").wait([reference], timeout=0)[0]:
                 self._late.remove((number, reference))
                 self._in_progress[number] -= 1
 

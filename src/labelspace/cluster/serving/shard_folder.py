@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from labelspace import store
 from labelspace.cluster.serving.sharded_labels import CLASSIFIERS, VECTORS, IndexShard, LinearShard
 from labelspace.cluster.serving.sharded_tree import TREES, TreeShard
-from labelspace.cluster.serving.shards import Shards, Splitting
+from labelspace.cluster.serving.sharding import Shards, Splitting
 from labelspace.errors import ModelError, ParameterError
 from labelspace.estimator import Stateful
 from labelspace.models.base import Model

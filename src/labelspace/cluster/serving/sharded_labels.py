@@ -13,18 +13,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from labelspace.cluster.serving.shards import (
-    MAX_ID,
-    Extent,
-    Shards,
-    Splitting,
-    balanced_cuts,
-    check_extents,
-    check_shards,
-    id_counts,
-    merged,
-    must_fit,
-)
+from labelspace.cluster.serving import sharding
+from labelspace.cluster.serving.sharding import Shards, Splitting
 from labelspace.errors import ModelError, ParameterError
 from labelspace.estimator import Stateful, learned
 from labelspace.estimator.state_constraints import are_sorted_spans, ids, must, part
@@ -67,9 +57,9 @@ class IndexShard(Stateful):
         shard.index_ = index
         return shard
 
-    def extent(self) -> Extent:
+    def extent(self) -> sharding.Extent:
         """Return the largest numbers in this shard."""
-        return Extent(self.index_.dimension, int(self.index_.ids.max(initial=-1)))
+        return sharding.Extent(self.index_.dimension, int(self.index_.ids.max(initial=-1)))
 
     @cached_property
     def _of_mask(self) -> LastMask[VectorIndex]:
@@ -97,7 +87,7 @@ class LinearShard(Stateful):
 
     name = "classifiers"
 
-    labels_: Ints = learned(ids("n_labels", below=MAX_ID))  # in order
+    labels_: Ints = learned(ids("n_labels", below=sharding.MAX_ID))  # in order
     classifiers_: LinearWeights = learned(part(LinearWeights, n_labels="n_labels"))
 
     @classmethod
@@ -117,13 +107,13 @@ class LinearShard(Stateful):
         """The number of features."""
         return len(self.classifiers_.scales)
 
-    def extent(self) -> Extent:
+    def extent(self) -> sharding.Extent:
         """Return the largest numbers in this shard."""
-        return Extent(self.n_features, int(self.labels_.max(initial=-1)))
+        return sharding.Extent(self.n_features, int(self.labels_.max(initial=-1)))
 
     def search(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
         """Return the k labels of largest margin in this shard, among those that ``allowed`` (n_labels,) marks."""
-        must_fit(X.shape[1] == self.n_features, self.n_features)
+        sharding.must_fit(X.shape[1] == self.n_features, self.n_features)
         own = self.classifiers_
         top = TopK.empty(X.shape[0], k)
         kept = np.ones(len(self.labels_), bool) if allowed is None else allowed[self.labels_]
@@ -134,7 +124,7 @@ class LinearShard(Stateful):
 
     def weights(self, features: Ints, wanted: Ints) -> tuple[Ints, Doubles]:
         """Return which of these labels are in this shard, and their weights (n_labels, n_features)."""
-        must_fit(features.max(initial=-1) < self.n_features, self.n_features)
+        sharding.must_fit(features.max(initial=-1) < self.n_features, self.n_features)
         here = wanted[np.isin(wanted, self.labels_)]
         at = np.searchsorted(self.labels_, here).astype(np.int32)
         return here, self.classifiers_.weights_of(features, at)
@@ -152,11 +142,10 @@ def split_vectors(model: Vectors, n: int) -> Iterator[IndexShard]:
         raise ParameterError(f"an index that is split must be exact or quantized, but is {index.kind}; {remedy}")
     if isinstance(model, Leml) and model.sparse:
         raise ParameterError("leml is split without its sparse part, but has one; train with --set sparse=false")
-    check_shards(n, len(index))
-    cuts = balanced_cuts(np.ones(len(index)), n)
-    for start, stop in zip(cuts, cuts[1:], strict=False):
+    sharding.check_shards(n, len(index))
+    for span in sharding.balanced_spans(np.ones(len(index)), n):
         allowed = np.zeros(model.n_labels_, bool)
-        allowed[index.ids[start:stop]] = True
+        allowed[index.ids[span]] = True
         yield IndexShard.of(index.among(allowed))
 
 
@@ -169,7 +158,7 @@ def without_vectors(model: Vectors, n: int) -> Vectors:
 
 def with_sharded_vectors(front_end: Vectors, shards: Shards) -> Vectors:
     """Connect the result of ``without_vectors`` with its shards."""
-    check_extents(shards, front_end.index_.dimension, front_end.n_labels_)
+    sharding.check_extents(shards, front_end.index_.dimension, front_end.n_labels_)
     front_end.index_ = ShardedIndex(front_end.index_.dimension, np.concatenate(shards.call("ids")), shards)
     return front_end
 
@@ -189,7 +178,7 @@ class ShardedIndex(Index):
         return self._ids
 
     def _search(self, queries: Floats, k: int) -> TopK:
-        return merged(self._shards.call("search", queries, k, mask=self._mask), k)
+        return sharding.merged(self._shards.call("search", queries, k, mask=self._mask), k)
 
     def among(self, allowed: Bools) -> Self:
         """Return an index of only the allowed ids."""
@@ -212,11 +201,10 @@ class ShardedIndex(Index):
 def split_classifiers(model: Linear, n: int) -> Iterator[LinearShard]:
     """Split the classifiers of labels with training documents into n parts with about as many weights each."""
     labels = np.flatnonzero(model.seen_).astype(np.int32)
-    check_shards(n, len(labels))
-    weights = id_counts(model.classifiers_.labels, model.n_labels_)[labels]
-    cuts = balanced_cuts(weights + 1, n)
-    for start, stop in zip(cuts, cuts[1:], strict=False):
-        yield LinearShard.of(model.classifiers_, labels[start:stop])
+    sharding.check_shards(n, len(labels))
+    weights = sharding.id_counts(model.classifiers_.labels, model.n_labels_)[labels]
+    for span in sharding.balanced_spans(weights + 1, n):
+        yield LinearShard.of(model.classifiers_, labels[span])
 
 
 def without_classifiers(model: Linear, n: int) -> Linear:
@@ -230,7 +218,7 @@ def without_classifiers(model: Linear, n: int) -> Linear:
 
 def with_sharded_classifiers(front_end: Linear, shards: Shards) -> Linear:
     """Connect the result of ``without_classifiers`` with its shards."""
-    check_extents(shards, len(front_end.classifiers_.scales), front_end.n_labels_)
+    sharding.check_extents(shards, len(front_end.classifiers_.scales), front_end.n_labels_)
     own = {field.name: getattr(front_end.classifiers_, field.name) for field in fields(LinearWeights)}
     front_end.classifiers_ = ShardedClassifiers(**own, shards=shards)
     return front_end
@@ -245,7 +233,7 @@ class ShardedClassifiers(LinearWeights):
 
     def rank(self, X: Csr, seen: Bools, k: int) -> TopK:
         """Return the k best allowed labels, merged by margin, since different margins may round to the same score."""
-        top = merged(self.shards.call("search", X, k, mask=self.mask), k)
+        top = sharding.merged(self.shards.call("search", X, k, mask=self.mask), k)
         listed = top.labels >= 0
         top.scores[listed] = sigmoid(2 * top.scores[listed])
         return top

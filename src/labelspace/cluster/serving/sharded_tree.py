@@ -20,19 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelspace.cluster.serving import sharding
 from labelspace.cluster.serving.kernels import Scored, expand_nodes, merge_leaves
-from labelspace.cluster.serving.shards import (
-    MAX_ID,
-    Extent,
-    Shards,
-    Splitting,
-    balanced_cuts,
-    best,
-    check_extents,
-    check_shards,
-    id_counts,
-    must_fit,
-)
+from labelspace.cluster.serving.sharding import Shards, Splitting
 from labelspace.estimator import Stateful, learned
 from labelspace.estimator.parameter_constraints import real
 from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
@@ -51,7 +41,7 @@ from labelspace.models.tree_paths import path_to
 from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
 
-NO_NODE = MAX_ID - 1  # a number that no node has
+NO_NODE = sharding.MAX_ID - 1  # a number that no node has
 
 
 class TreeShard(Stateful):
@@ -63,7 +53,7 @@ class TreeShard(Stateful):
     parents_: Ints = learned(ids("n_parents", below=NO_NODE))  # in order
     child_starts_: Longs = learned(offsets("n_parents", into="n_nodes"))
     nodes_: Ints = learned(ids("n_nodes", below=NO_NODE))  # their numbers in the whole model, in order
-    labels_: Ints = learned(ids("n_nodes", below=MAX_ID, at_least=-1))  # of leaves, -1 for inner nodes
+    labels_: Ints = learned(ids("n_nodes", below=sharding.MAX_ID, at_least=-1))  # of leaves, -1 for inner nodes
     bias_: Floats = learned(array("float32", "n_nodes"))
     # The weights: feature f has values_[starts_[f] : starts_[f + 1]] for the nodes own_, in units of the model's scale.
     values_: Int8s = learned(array("int8", "n_weights"))
@@ -101,9 +91,9 @@ class TreeShard(Stateful):
         """The number of features."""
         return len(self.starts_) - 1
 
-    def extent(self) -> Extent:
+    def extent(self) -> sharding.Extent:
         """Return the largest numbers in this shard."""
-        return Extent(self.n_features, int(self.labels_.max(initial=-1)), int(self.nodes_.max(initial=-1)))
+        return sharding.Extent(self.n_features, int(self.labels_.max(initial=-1)), int(self.nodes_.max(initial=-1)))
 
     @cached_property
     def _of_mask(self) -> LastMask[Floats]:
@@ -136,7 +126,7 @@ class TreeShard(Stateful):
 
         X has values times the model's scales; only nodes that ``allowed`` (n_nodes of the model,) marks are found.
         """
-        must_fit(X.shape[1] == self.n_features, self.n_features)
+        sharding.must_fit(X.shape[1] == self.n_features, self.n_features)
         n, n_trees, _ = beams.ids.shape
         inner, leaves = Scored.empty(n, n_trees, beam_size), Scored.empty(n, n_trees, max_leaves)
         at = np.searchsorted(self.parents_, beams.ids).astype(np.int32)
@@ -152,7 +142,7 @@ class TreeShard(Stateful):
 
     def weights(self, features: Ints, nodes: Ints) -> tuple[Ints, Int8s]:
         """Return which of these nodes are in this shard, and their weights (n_nodes, n_features)."""
-        must_fit(features.max(initial=-1) < self.n_features, self.n_features)
+        sharding.must_fit(features.max(initial=-1) < self.n_features, self.n_features)
         here = nodes[np.isin(nodes, self.nodes_)]
         at = np.searchsorted(self.nodes_, here).astype(np.int32)
         out = np.empty((len(at), len(features)))
@@ -170,7 +160,7 @@ def in_front_end(model: LabelTree, n: int) -> Bools:
     """Mark the nodes that the front end of n shards holds: the inner nodes of the top levels. Shape (n_nodes,)."""
     inner = model.label_ < 0
     levels = node_levels(model)
-    weights = id_counts(model.nodes_, len(levels))
+    weights = sharding.id_counts(model.nodes_, len(levels))
     of_levels = np.cumsum(np.bincount(levels[inner], weights[inner]))
     depth = np.searchsorted(of_levels, len(model.values_) / n, side="right") - 1  # level 0 has no weights
     return inner & (levels <= depth)
@@ -178,16 +168,15 @@ def in_front_end(model: LabelTree, n: int) -> Bools:
 
 def split_tree(model: LabelTree, n: int) -> Iterator[TreeShard]:
     """Split the nodes below the front end into n parts: adjacent nodes of each level, with about as many weights."""
-    check_shards(n, int((model.label_ >= 0).sum()))
+    sharding.check_shards(n, int((model.label_ >= 0).sum()))
     levels = node_levels(model)
     parts = [list[Ints]() for _ in range(n)]
     below = ~in_front_end(model, n)
-    weights = id_counts(model.nodes_, len(levels))
+    weights = sharding.id_counts(model.nodes_, len(levels))
     for level in np.unique(levels[below]).tolist():
         nodes = np.flatnonzero(below & (levels == level)).astype(np.int32)
-        cuts = balanced_cuts(weights[nodes] + 1, n)
-        for part, start, stop in zip(parts, cuts, cuts[1:], strict=False):
-            part.append(nodes[start:stop])
+        for part, span in zip(parts, sharding.balanced_spans(weights[nodes] + 1, n), strict=True):
+            part.append(nodes[span])
     for part in parts:
         yield TreeShard.of(model, np.sort(np.concatenate(part)))
 
@@ -210,7 +199,7 @@ class ShardedLabelTree(LabelTree):
     @classmethod
     def of(cls, front_end: LabelTree, shards: Shards) -> Self:
         """Connect the result of ``top_of_tree`` with its shards."""
-        check_extents(shards, front_end.n_features_, front_end.n_labels_, len(front_end.label_))
+        sharding.check_extents(shards, front_end.n_features_, front_end.n_labels_, len(front_end.label_))
         model = cls().set_params(**front_end.get_params())
         model.__dict__.update(front_end.__dict__)
         elsewhere = np.concatenate(shards.call("inner_nodes"))
@@ -280,7 +269,7 @@ class ShardedTrees:
             found = self.shards.call("expand", scaled, beams, beam_size, size, mask=self.mask)
             leaves += [labels for _, labels in found]
             below = Scored.joined([nodes for nodes, _ in found])
-            beams = Scored(*best(*below, beam_size)).trimmed()
+            beams = Scored(*sharding.best(*below, beam_size)).trimmed()
         merge_leaves(*Scored.joined(leaves), size, out.labels, out.scores)
         return out
 

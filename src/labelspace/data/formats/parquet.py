@@ -27,15 +27,22 @@ _MAX_UNPACKED = 2**30, 100  # bytes of a compressed file on disk, or times its o
 @contextmanager
 def open_parquet(path: str | Path, options: ReadOptions | None = None) -> Iterator[Rows]:
     """Open the rows of a file, in batches; only the requested columns are read."""
-    arrow, parquet = require("pyarrow", EXTRA), require("pyarrow.parquet", EXTRA)
-    with _seekable(path) as file:
-        try:
-            table = parquet.ParquetFile(file)
-            yield Rows(lambda: table.schema_arrow.names, partial(_rows, path, table))
-        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-            reason = str(error).split("\n")[0]
-            problem = f"cannot be read as one ({reason})"
-            raise DataError(f"{path} must be a Parquet file, but {problem}; write it again") from error
+    parquet = require("pyarrow.parquet", EXTRA)
+    with _seekable(path) as file, refusing_damage(path):
+        table = parquet.ParquetFile(file)
+        yield Rows(lambda: table.schema_arrow.names, partial(_rows, path, table))
+
+
+@contextmanager
+def refusing_damage(path: str | Path) -> Iterator[None]:
+    """Turn failures to read Parquet into a DataError."""
+    arrow = require("pyarrow", EXTRA)
+    try:
+        yield
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = str(error).split("\n")[0]
+        problem = f"cannot be read as one ({reason})"
+        raise DataError(f"{path} must be a Parquet file, but {problem}; write it again") from error
 
 
 def _rows(path: str | Path, table: Arrow, columns: Collection[str]) -> Iterator[tuple[Location, dict[str, object]]]:

@@ -123,17 +123,13 @@ class Encoder:
 
     def __init__(self, features: SparseLayer, dense: Sequence[DenseLayer], shape: EncoderShape) -> None:
         self.features, self.dense, self.relu, self.normalized = features, list(dense), shape.relu, shape.normalized
-        self.bias = AdamParameter(np.zeros(features.vectors.shape[1], np.float32))
-        self.gain = AdamParameter(np.ones(1, np.float32))  # learned norm of the first layer's units, with weight norm
-        if shape.sgd:
-            self.bias, self.gain = SgdParameter(self.bias.value), SgdParameter(self.gain.value)
-            for layer in self.dense:
-                layer.rows, layer.bias = SgdParameter(layer.rows.value), SgdParameter(layer.bias.value)
-                layer.norm = SgdParameter(layer.norm.value)
-        if not shape.biased:
-            self.bias = FixedParameter(self.bias.value)
-            for layer in self.dense:
-                layer.bias = FixedParameter(layer.bias.value)
+        weights = SgdParameter if shape.sgd else AdamParameter
+        biases = weights if shape.biased else FixedParameter
+        self.bias = biases(np.zeros(features.vectors.shape[1], np.float32))
+        self.gain = weights(np.ones(1, np.float32))  # learned norm of the first layer's units, with weight norm
+        for layer in self.dense:
+            layer.rows, layer.norm = weights(layer.rows.value), weights(layer.norm.value)
+            layer.bias = biases(layer.bias.value)
 
     @classmethod
     def random(cls, X: Csr, shape: EncoderShape, rng: Rng) -> Self:

@@ -51,11 +51,9 @@ class TrainingData:
     @classmethod
     def build(cls, X: Csr, Y: Csr, params: Glas) -> TrainingData:
         """Choose by the size of the data what the parameters leave open."""
-        seen, all_labels, input_dropout = seen_labels(Y), params.all_labels, params.input_dropout
-        if all_labels is None:
-            all_labels = len(seen) <= MAX_UNSAMPLED_LABELS
-        if input_dropout is None:
-            input_dropout = default_input_dropout(X.shape[0])
+        seen = seen_labels(Y)
+        all_labels = len(seen) <= MAX_UNSAMPLED_LABELS if params.all_labels is None else params.all_labels
+        input_dropout = default_input_dropout(X.shape[0]) if params.input_dropout is None else params.input_dropout
         labels = np.arange(Y.shape[1], dtype=np.int32) if all_labels else seen
         U = similarity(Y, params.similarity) if params.regularizer in USE_SIMILARITIES else None
         schedule = batch_schedule(X.shape[0], params.batch_size, params.epochs, ENOUGH_STEPS, EPOCH_BOUNDS)

@@ -18,15 +18,7 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.poincare import losses
 from labelspace.models.poincare.geometry import Manifold
 from labelspace.models.poincare.voting import rank_by_votes, vote_weight_grid
-from labelspace.training.epochs import (
-    VALIDATION_K,
-    batch_schedule,
-    epoch_batches,
-    hold_out_rows,
-    r_precision,
-    should_stop,
-    too_few_to_stop_by,
-)
+from labelspace.training import epochs
 from labelspace.training.losses import MAX_UNSAMPLED_LABELS, SampledLabels, sample_labels, seen_labels
 from labelspace.training.optimizers import RowAdagrad, RowAdam, RowOptimizer, RowSgd
 from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows, default_input_dropout, embedded
@@ -58,12 +50,12 @@ def split_documents(X: Csr, Y: Csr, params: Poincare, context: FitContext) -> tu
         rows = np.sort(order[: params.max_validation])
         if truth[rows].nnz:
             return all_rows, (params.scaled(context.validation[0])[rows], truth[rows]), no_rows
-    split = hold_out_rows(Y, params.validation_share, params.max_validation or X.shape[0], params.random_state)
+    split = epochs.hold_out_rows(Y, params.validation_share, params.max_validation or X.shape[0], params.random_state)
     if split is not None:
         train, held_out = split
         return train, (X[held_out], Y[held_out]), held_out.astype(np.int32)
     if params.patience is not None:
-        raise too_few_to_stop_by(X.shape[0])
+        raise epochs.too_few_to_stop_by(X.shape[0])
     return all_rows, None, no_rows
 
 
@@ -88,7 +80,7 @@ class TrainingData:
         n, label_ids = X.shape[0], seen_labels(Y)
         held_out = None if held_out is None else (held_out[0], held_out[1][:, label_ids])
         columns = np.arange(len(label_ids), dtype=np.int32)
-        schedule = batch_schedule(n, params.batch_size, params.epochs, STEPS, EPOCHS)
+        schedule = epochs.batch_schedule(n, params.batch_size, params.epochs, STEPS, EPOCHS)
         few = len(label_ids) <= MAX_UNSAMPLED_LABELS and params.negatives == "shared"
         all_labels = few if params.all_labels is None else params.all_labels
         dropout = default_input_dropout(n) if params.input_dropout is None else params.input_dropout
@@ -110,9 +102,8 @@ class Net:
         self.learning_rate = label_rate if params.learning_rate is None else params.learning_rate
         self.theta_learning_rate = theta_rate if params.feature_learning_rate is None else params.feature_learning_rate
         self.label_optimizer = create_optimizer(params.optimizer, label_points)
-        self.theta_optimizer = None  # the layer has an Adagrad inside
-        if params.optimizer != "adagrad":
-            self.theta_optimizer = create_optimizer(params.optimizer, theta.vectors)
+        has_own = params.optimizer == "adagrad"  # the layer has an Adagrad inside
+        self.theta_optimizer = None if has_own else create_optimizer(params.optimizer, theta.vectors)
         self.zeros = np.zeros(label_points.shape[1], np.float32)
 
     @classmethod
@@ -158,7 +149,7 @@ class Net:
         """Return the R-precision of the nearest labels."""
         ids, geometry = np.arange(len(self.label_points)), self.manifold.geometry
         labels = index.PointIndex(self.label_points, ids, geometry, recall_target=None)
-        return r_precision(labels.search(self.embed(X), VALIDATION_K), Y)
+        return epochs.r_precision(labels.search(self.embed(X), epochs.VALIDATION_K), Y)
 
 
 def create_optimizer(name: str, table: Floats) -> RowOptimizer:
@@ -182,7 +173,7 @@ def train_learner(data: TrainingData, params: Poincare, number: int, tick: Calla
     scores: list[float] = []
     best = None
     for epoch in range(data.epochs):
-        for rows, lr_decay in epoch_batches(data.X.shape[0], data.batch_size, epoch, data.epochs, rng):
+        for rows, lr_decay in epochs.epoch_batches(data.X.shape[0], data.batch_size, epoch, data.epochs, rng):
             train_batch(net, data, params, rows, lr_decay if schedule == "linear" else 1.0, rng)
             tick(1)
         if data.held_out is not None:
@@ -190,7 +181,7 @@ def train_learner(data: TrainingData, params: Poincare, number: int, tick: Calla
             scores.append(net.validation_score(*data.held_out) if by_labels else vote_score(net, data, params))
             if params.patience is not None and int(np.argmax(scores)) == epoch:
                 best = (net.theta.vectors.copy(), net.label_points.copy())
-            if should_stop(scores, params.patience):
+            if epochs.should_stop(scores, params.patience):
                 tick((data.epochs - epoch - 1) * data.n_batches)
                 break
     theta, label_points = best or (net.theta.vectors, net.label_points)
@@ -205,8 +196,8 @@ def vote_score(net: Net, data: TrainingData, params: Poincare) -> float:
     documents = index.PointIndex(net.embed(data.X), rows, net.manifold.geometry, recall_target=None)
     nearest = documents.search(net.embed(X), min(weights.n_neighbors, len(rows)))
     neighbors = [(nearest, TopK.empty(len(nearest), 0))]
-    k = min(VALIDATION_K, data.Y.shape[1])
-    return r_precision(rank_by_votes(neighbors, weights, "vote", params.alpha, data.Y, k), truth)
+    k = min(epochs.VALIDATION_K, data.Y.shape[1])
+    return epochs.r_precision(rank_by_votes(neighbors, weights, "vote", params.alpha, data.Y, k), truth)
 
 
 def train_batch(net: Net, data: TrainingData, params: Poincare, rows: Ints, lr_decay: float, rng: Rng) -> None:
@@ -214,28 +205,28 @@ def train_batch(net: Net, data: TrainingData, params: Poincare, rows: Ints, lr_d
     if data.graph is not None:
         train_on_neighbors(net, data, data.graph, params, rows, lr_decay, rng)
         return
+    manifold = net.manifold
     batch = batch_rows(data.X, rows, data.input_dropout, rng)  # step 3
     r, true = net.document_vectors(batch), data.Y[rows]
-    lifted = net.manifold.lift_projected(r)
+    lifted = manifold.lift_projected(r)
     sampled: SampledLabels | losses.SampledPairs
     if params.negatives == "per_document":  # steps 4 and 5
         sampled = losses.sample_pairs(true, true, params.n_negatives, rng)
         points = net.sampled_points(sampled)
-        by_lifted, by_targets = losses.pair_loss_gradients(
-            net.manifold, lifted, net.manifold.lift(points), sampled, params.alpha
-        )
-        by_points = net.manifold.lift_backward(points, by_targets)
+        targets = manifold.lift(points)
+        by_lifted, by_targets = losses.pair_loss_gradients(manifold, lifted, targets, sampled, params.alpha)
+        by_points = manifold.lift_backward(points, by_targets)
     else:
         if data.all_labels:
             sampled = SampledLabels(data.columns, true.indices, true.indptr)
         else:
             sampled = sample_labels(true, data.columns, params.n_negatives, rng)
         points = net.sampled_points(sampled)
-        by_lifted, by_points = losses.label_loss_gradients(net.manifold, lifted, points, sampled, params.alpha)
+        by_lifted, by_points = losses.label_loss_gradients(manifold, lifted, points, sampled, params.alpha)
     if params.similarity_weight:  # step 6
-        by_lifted += losses.similarity_loss_gradient(net.manifold, lifted, true, params.similarity_weight)
+        by_lifted += losses.similarity_loss_gradient(manifold, lifted, true, params.similarity_weight)
     net.update_labels(sampled, by_points, lr_decay)  # step 7
-    net.update_theta(batch, net.manifold.lift_projected_backward(r, by_lifted), lr_decay)
+    net.update_theta(batch, manifold.lift_projected_backward(r, by_lifted), lr_decay)
 
 
 def train_on_neighbors(
@@ -246,14 +237,11 @@ def train_on_neighbors(
     itself = sp.csr_matrix((np.ones(len(rows), np.float32), rows, np.arange(len(rows) + 1)), shape=true.shape)
     pairs = losses.sample_pairs(true, true + itself, params.n_negatives, rng)  # step 4
     batch = batch_rows(data.X, np.concatenate([rows, pairs.ids]), data.input_dropout, rng)  # step 3
-    r, n = net.document_vectors(batch), len(rows)
-    lifted = net.manifold.lift_projected(r)
-    by_documents, by_targets = losses.pair_loss_gradients(
-        net.manifold, lifted[:n], lifted[n:], pairs, params.alpha
-    )  # step 5
+    manifold = net.manifold
+    r = net.document_vectors(batch)
+    documents, targets = np.split(manifold.lift_projected(r), [len(rows)])
+    by_documents, by_targets = losses.pair_loss_gradients(manifold, documents, targets, pairs, params.alpha)  # step 5
     if params.similarity_weight:  # step 6
-        by_documents += losses.similarity_loss_gradient(
-            net.manifold, lifted[:n], data.Y[rows], params.similarity_weight
-        )
+        by_documents += losses.similarity_loss_gradient(manifold, documents, data.Y[rows], params.similarity_weight)
     by_lifted = np.concatenate([by_documents, by_targets])
-    net.update_theta(batch, net.manifold.lift_projected_backward(r, by_lifted), lr_decay)  # step 7
+    net.update_theta(batch, manifold.lift_projected_backward(r, by_lifted), lr_decay)  # step 7

@@ -6,13 +6,15 @@ from typing import Self
 import numpy as np
 import scipy.sparse as sp
 
+from labelspace.estimator.parameter_constraints import Constraint, integer
 from labelspace.features.sequences import PAD, UNKNOWN
 from labelspace.kernels import large_arrays
 from labelspace.training.sparse_layers import Batch, batch_rows
-from labelspace.types import Csr, Ints, Longs
+from labelspace.types import Csr, Ints, Longs, Rng
 
 KERNEL_SIZE = 5  # words per window of the convolution
 MAX_SEQUENCE = 50  # labels of a document in its sequence, unless set
+EVEN = Constraint("an even number of at least 2", lambda value: integer(2).holds(value) and value % 2 == 0)
 CELL_GATES = {"gru": 3, "lstm": 4}
 
 
@@ -105,7 +107,7 @@ class EncoderInputs:
         """Return the number of documents."""
         return len(self.starts) - 1
 
-    def batch(self, documents: Ints, dropout: float, rng: np.random.Generator) -> tuple[Batch, Ints]:
+    def batch(self, documents: Ints, dropout: float, rng: Rng) -> tuple[Batch, Ints]:
         """Return the rows of some documents, with values dropped at random, and the number of rows per document."""
         lengths = np.diff(self.starts)[documents]
         before = np.cumsum(lengths) - lengths

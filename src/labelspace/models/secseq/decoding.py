@@ -115,10 +115,7 @@ def _count_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, par
     top = TopK.empty(inputs.n, k)
 
     def predict_block(start: int, stop: int) -> None:
-        counts = decoders[0].histogram(inputs, start, stop, params)
-        for decoder in decoders[1:]:
-            counts = counts + decoder.histogram(inputs, start, stop, params)
-        best = TopK.from_sparse(counts, k)
+        best = TopK.from_sparse(sum(decoder.histogram(inputs, start, stop, params) for decoder in decoders), k)
         top.labels[start:stop], top.scores[start:stop] = best.labels, best.scores
 
     run_blocks(predict_block, inputs.n, ROW_BLOCK)

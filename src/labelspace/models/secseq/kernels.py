@@ -19,9 +19,8 @@ from labelspace.kernels.random_numbers import initial_state, next_state, uniform
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
-MIN_LOG_ACTIVATION = (
-    -30.0
-)  # children below are pruned (a probability of 1e-13); a higher bound is faster and loses rare labels
+# Children below are pruned (a probability of 1e-13); a higher bound is faster and loses rare labels.
+MIN_LOG_ACTIVATION = -30.0
 
 
 class CodeScores(NamedTuple):

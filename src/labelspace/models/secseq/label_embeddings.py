@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from scipy.linalg import qr
 from threadpoolctl import threadpool_limits
 
-from labelspace.errors import DataError, ParameterError
+from labelspace.errors import DataError
 from labelspace.estimator.parameter_constraints import Constraint
 from labelspace.features.tfidf import Tfidf
 from labelspace.kernels.threads import run_blocks
@@ -45,21 +45,12 @@ def embed_labels(
     >>> embed_labels("documents", data.X, data.Y, None, dim=8).shape
     (20, 8)
     """
-    if source not in SOURCES and not VECTOR_FILE.holds(source):
-        choices = ", ".join((*SOURCES, VECTOR_FILE.text))
-        raise ParameterError(f"label_vectors must be one of {choices}, but is {source!r}; set it so")
-    if dim is not None and dim < 1:
-        raise ParameterError(f"embedding_dim must be at least 1, but is {dim}; set 1 or more")
     with threadpool_limits(1, user_api="blas"):  # sums in another order would give other embeddings
         table = _label_table(source, X, Y, labels, seed)
         embeddings = table if dim is None else truncated_svd(table, dim, seed, 0.5 if source == "walks" else 1.0)
         if not center:
             return embeddings
-        if not isinstance(embeddings, np.ndarray):
-            raise ParameterError(
-                f"label_vectors={source} are sparse and cannot be centered, but embedding_dim is none; set it, or "
-                "center_labels=false"
-            )
+        assert isinstance(embeddings, np.ndarray), "parameters go together"
         return _center(embeddings, np.bincount(Y.indices, minlength=Y.shape[1]) > 0)
 
 
@@ -73,7 +64,7 @@ def _label_table(source: str, X: Csr | None, Y: Csr, labels: LabelSpace | None, 
     if source == "instances":
         return Y.T.tocsr().astype(np.float32)
     if source in SOURCES:
-        return _text_features(source, labels, Y.shape[1])
+        return _text_features(source, labels)
     return read_label_vectors(source, Y.shape[1])
 
 
@@ -129,17 +120,12 @@ def truncated_svd(table: Csr | Floats, dim: int, seed: int, power: float = 1.0) 
     return reduced
 
 
-def _text_features(source: str, labels: LabelSpace | None, n_labels: int) -> Csr | Floats:
+def _text_features(source: str, labels: LabelSpace | None) -> Csr | Floats:
     """Return label texts as rows; ``text`` has character n-grams: names are short and share stems more than words."""
     if labels is None:
         raise DataError(
             f"label_vectors={source} needs the names of the labels, but labels is None; give labels=LabelSpace(names), "
             "or set label_vectors to documents or walks"
-        )
-    if len(labels) != n_labels:
-        raise DataError(
-            f"labels must name every column of Y, but there are {len(labels)} names for {n_labels} columns; "
-            "give the LabelSpace that Y was built with"
         )
     texts = labels.texts()
     if not any(any(map(str.isalpha, text)) for text in texts):

@@ -36,16 +36,7 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError, require
 from labelspace.estimator import learned, param
-from labelspace.estimator.parameter_constraints import (
-    Constraint,
-    boolean,
-    either,
-    integer,
-    list_of,
-    one_of,
-    optional,
-    real,
-)
+from labelspace.estimator.parameter_constraints import boolean, either, integer, list_of, one_of, optional, real
 from labelspace.estimator.state_constraints import array, must, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import GIVEN, SEQUENCES, WORDS, View, Views
@@ -55,7 +46,7 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import overfetch
 from labelspace.models.fit_context import FitContext
-from labelspace.models.secseq.config import MAX_SEQUENCE, DecoderConfig, EncoderInputs
+from labelspace.models.secseq.config import EVEN, MAX_SEQUENCE, DecoderConfig, EncoderInputs
 from labelspace.models.secseq.label_embeddings import SOURCES, SPARSE_SOURCES, VECTOR_FILE, embed_labels
 from labelspace.types import Bools, Csr, Dataset, Floats, TopK
 
@@ -65,7 +56,6 @@ if TYPE_CHECKING:  # modules that need torch
 
 MAX_VOCABULARY = 50_000  # words that label embeddings are made of, where the encoder reads sequences
 MAX_CODE_LENGTH = 256  # digits: a code tree has a node for each digit of each label
-EVEN = Constraint("an even number of at least 2", lambda value: integer(2).holds(value) and value % 2 == 0)
 
 
 class SequenceModel(Model):

@@ -36,8 +36,9 @@ from torch.nn.utils import vector_to_parameters
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from labelspace.models.secseq.config import KERNEL_SIZE, DecoderConfig
-from labelspace.types import Bools, Floats, Ints, Longs
+from labelspace.types import Bools, Floats, Ints, Longs, Rng
 
+States = tuple[Tensor, ...]  # of a decoder, each (n, m, dim)
 CELLS = {"gru": nn.GRU, "lstm": nn.LSTM}
 
 
@@ -87,7 +88,7 @@ class Encoder(nn.Module):
         a: Tensor = weights @ states
         return a
 
-    def _init_weights(self, rng: np.random.Generator) -> None:
+    def _init_weights(self, rng: Rng) -> None:
         """Draw random weights from ``rng`` only; biases are 0."""
         with torch.no_grad():
             for name, weights in self.named_parameters():
@@ -108,7 +109,7 @@ def output_layers(config: DecoderConfig, n_inputs: int) -> nn.ModuleList:
 class CodeDecoder(Encoder):
     """Encoder and gated decoder of one code tree."""
 
-    def __init__(self, config: DecoderConfig, rng: np.random.Generator) -> None:
+    def __init__(self, config: DecoderConfig, rng: Rng) -> None:
         super().__init__(config)
         hidden_dim, decoder_dim = config.hidden_dim, config.decoder_dim
         self.digit_embeddings = nn.Embedding(config.n_embeddings, decoder_dim)
@@ -165,18 +166,16 @@ class CodeDecoder(Encoder):
             p = p + embeddings[d - 1]
             yield self.digit_logits(a, p, d)
 
-    def start(self, encoder_states: EncoderStates, m: int) -> tuple[Tensor, ...]:
+    def start(self, encoder_states: EncoderStates, m: int) -> States:
         """Return the states (h, a, p) of m empty sequences per document, each (n, m, dim)."""
         h = self.initial_state(len(encoder_states.states), m)
         return h, self.attend(encoder_states, h), h
 
-    def next_logits(self, states: tuple[Tensor, ...], d: int) -> Tensor:
+    def next_logits(self, states: States, d: int) -> Tensor:
         """Return the logits of the next digit, which is at position d. Shape (n, m, values)."""
         return self.digit_logits(states[1], states[2], d)
 
-    def append(
-        self, encoder_states: EncoderStates, states: tuple[Tensor, ...], digits: Tensor, d: int
-    ) -> tuple[Tensor, ...]:
+    def append(self, encoder_states: EncoderStates, states: States, digits: Tensor, d: int) -> States:
         """Return the states after one more digit (n, m) at position d."""
         h, a, p = states
         p = p + self.embed_digits(digits, d)
@@ -193,7 +192,7 @@ def _two_layers(n_inputs: int, n_outputs: int, bias: bool = True) -> nn.Sequenti
 class RecurrentDecoder(Encoder):
     """Encoder and recurrent decoder of one code tree, with the methods of ``CodeDecoder`` for sequences."""
 
-    def __init__(self, config: DecoderConfig, rng: np.random.Generator) -> None:
+    def __init__(self, config: DecoderConfig, rng: Rng) -> None:
         super().__init__(config)
         hidden_dim, decoder_dim = config.hidden_dim, config.decoder_dim
         self.digit_embeddings = nn.Embedding(config.n_embeddings + 1, decoder_dim)  # the last is the start
@@ -220,24 +219,22 @@ class RecurrentDecoder(Encoder):
         for d in range(1, length):
             yield self.outputs[d](o[document[is_code], step[is_code], d])
 
-    def start(self, encoder_states: EncoderStates, m: int) -> tuple[Tensor, ...]:
+    def start(self, encoder_states: EncoderStates, m: int) -> States:
         """Return the states (cell, o) of m empty sequences per document, each (n, m, dim)."""
         n = len(encoder_states.states)
         state = self._initial_state(encoder_states)[:, None].expand(-1, m, -1)
         return self._step(encoder_states, state, torch.full((n, m), self.config.n_embeddings))
 
-    def next_logits(self, states: tuple[Tensor, ...], d: int) -> Tensor:
+    def next_logits(self, states: States, d: int) -> Tensor:
         """Return the logits of the next digit, which is at position d. Shape (n, m, values)."""
         return self.outputs[d](states[1])  # type: ignore[no-any-return]
 
-    def append(
-        self, encoder_states: EncoderStates, states: tuple[Tensor, ...], digits: Tensor, d: int
-    ) -> tuple[Tensor, ...]:
+    def append(self, encoder_states: EncoderStates, states: States, digits: Tensor, d: int) -> States:
         """Return the states after one more digit (n, m) at position d."""
         tokens = digits if self.config.shared_embeddings else digits + d * self.config.code_size
         return self._step(encoder_states, states[0], tokens)
 
-    def _step(self, encoder_states: EncoderStates, state: Tensor, tokens: Tensor) -> tuple[Tensor, ...]:
+    def _step(self, encoder_states: EncoderStates, state: Tensor, tokens: Tensor) -> States:
         x = self.digit_embeddings(tokens).flatten(0, 1)[:, None]
         s, after = self.cell(x, self._split(state.flatten(0, 1)))
         after = torch.cat(after, 2) if self.config.decoder == "lstm" else after
@@ -264,7 +261,7 @@ class RecurrentDecoder(Encoder):
 SequenceDecoder = CodeDecoder | RecurrentDecoder
 
 
-def build_decoder(config: DecoderConfig, rng: np.random.Generator) -> SequenceDecoder:
+def build_decoder(config: DecoderConfig, rng: Rng) -> SequenceDecoder:
     """Build a decoder of this kind and size, with random weights."""
     return CodeDecoder(config, rng) if config.decoder == "gated" else RecurrentDecoder(config, rng)
 

@@ -15,7 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from labelspace.labels.codes import Codes, CodeTree
 from labelspace.models.secseq.config import MAX_SEQUENCE
 from labelspace.models.secseq.network import CodeDecoder, EncoderStates, SequenceDecoder
-from labelspace.types import Bools, Csr, Doubles, Ints, Longs
+from labelspace.types import Bools, Csr, Doubles, Ints, Longs, Rng
 
 MASKED = -1e9  # logit of a digit that does not exist; minus infinity times a target of 0 would be NaN
 
@@ -109,7 +109,7 @@ class SequenceObjective:
         codes: Codes,
         Y: Csr,
         label_order: str,
-        rng: np.random.Generator,
+        rng: Rng,
         max_sequence: int = MAX_SEQUENCE,
         masked: bool = True,
         repeated: bool = False,

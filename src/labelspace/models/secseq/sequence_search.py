@@ -86,19 +86,17 @@ def generate_sequences(
     return codes.leaves, leaf_weights(leaves, probabilities, log_probabilities, seed is not None, count).numpy()
 
 
-def leaf_weights(
-    leaves: Tensor, probabilities: Tensor, log_probabilities: Tensor, sampled: bool, count: bool
-) -> Tensor:
-    """Weight each leaf (n, m, codes) in m sequences with these log-probabilities (n, m); 0 for no leaf.
+def leaf_weights(leaves: Tensor, probabilities: Tensor, log_sequences: Tensor, sampled: bool, count: bool) -> Tensor:
+    """Weight each leaf (n, m, codes) in m sequences with the log-probabilities ``log_sequences`` (n, m); 0 for no leaf.
 
     With ``count`` each leaf weighs 1. Otherwise it weighs 1 / m if the sequences are samples; in a beam, the
     probability of the sequence among those of the beam, times the probability of the code in the sequence.
     """
     if count:
-        return ((leaves >= 0) & log_probabilities.isfinite()[:, :, None]).float()
+        return ((leaves >= 0) & log_sequences.isfinite()[:, :, None]).float()
     if sampled:
         return (leaves >= 0) / leaves.shape[1]
-    return probabilities * log_probabilities.softmax(1)[:, :, None]
+    return probabilities * log_sequences.softmax(1)[:, :, None]
 
 
 def best_continuations(log_probabilities: Tensor, of_digits: Tensor) -> tuple[Tensor, Tensor]:

@@ -22,7 +22,7 @@ from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import VALIDATION_K, batch_schedule, epoch_batches, r_precision, run_epochs
 from labelspace.training.sparse_layers import SparseLayer
 from labelspace.training.torch_optimizer import FlatAdam, single_thread
-from labelspace.types import Csr, Floats, Ints
+from labelspace.types import Csr, Floats, Ints, Rng
 
 if TYPE_CHECKING:
     from labelspace.models.secseq.model import SequenceModel
@@ -126,9 +126,7 @@ class TreeTrainer:
         for rows, lr_decay in epoch_batches(self.inputs.n, self.batch_size, epoch, self.epochs, rng):
             tick(self._step(net, objective, rows, lr_decay, rng))
 
-    def _step(
-        self, net: TreeNetwork, objective: Objective, rows: Ints, lr_decay: float, rng: np.random.Generator
-    ) -> int:
+    def _step(self, net: TreeNetwork, objective: Objective, rows: Ints, lr_decay: float, rng: Rng) -> int:
         """Train on one batch: encode, loss, gradient step (steps 3 to 5); return the number of target digits."""
         model, zeros = self.model, np.zeros(net.layer.vectors.shape[1], np.float32)
         net.n_steps += 1

@@ -7,6 +7,7 @@ from typing import Any
 from labelspace.estimator.parameter_constraints import Constraint, boolean, integer, one_of, real
 
 USUAL_BATCH_SIZE = 64
+FOLDER_OR_NAME = Constraint("a folder or the name of a T5", lambda value: isinstance(value, str) and value != "")
 
 
 @dataclass(frozen=True)

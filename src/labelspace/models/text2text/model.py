@@ -37,16 +37,7 @@ from threadpoolctl import threadpool_limits
 from labelspace import store
 from labelspace.errors import ParameterError, require
 from labelspace.estimator import learned, param
-from labelspace.estimator.parameter_constraints import (
-    AllBut,
-    Constraint,
-    boolean,
-    integer,
-    list_of,
-    one_of,
-    optional,
-    real,
-)
+from labelspace.estimator.parameter_constraints import AllBut, boolean, integer, list_of, one_of, optional, real
 from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.views import TEXT
 from labelspace.kernels.threads import run_blocks
@@ -54,7 +45,7 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import overfetch
 from labelspace.models.fit_context import FitContext
-from labelspace.models.text2text.config import T5_CONFIG, USUAL_BATCH_SIZE, T5Config, own_config
+from labelspace.models.text2text.config import FOLDER_OR_NAME, T5_CONFIG, USUAL_BATCH_SIZE, T5Config, own_config
 from labelspace.models.text2text.targets import Targets, build_targets, target_names
 from labelspace.models.text2text.templates import DEFAULT_OUTPUT, OUTPUT, PAPER_PROMPT, PROMPT
 from labelspace.models.text2text.tokenization import EXTRA, SubwordTokenizer, Tokenization
@@ -105,9 +96,7 @@ class Text2Text(Model):
     }
 
     pretrained: str | None = param(
-        None,
-        Constraint("a folder or the name of a T5", lambda value: isinstance(value, str) and value != ""),
-        "Folder or hub name of a T5 to fine-tune; none trains from scratch.",
+        None, FOLDER_OR_NAME, "Folder or hub name of a T5 to fine-tune; none trains from scratch."
     )
     engine: str = param("own", one_of("own", "transformers"), "Whose T5: our own, or T5ForConditionalGeneration.")
     one_sequence: bool = param(False, boolean(), "Write all columns of a table as one sequence, not by column groups.")

@@ -97,11 +97,8 @@ def weight_arrays(model: Any) -> tuple[Floats, Floats, Floats]:  # noqa: ANN401 
     sizes = t5_sizes(model.config)
     inputs, outputs = weights["shared.weight"], weights["lm_head.weight"]
     tied = np.array_equal(outputs, inputs)
-    return (
-        np.concatenate([weights[name].ravel() for name in weight_shapes(sizes)]),
-        inputs,
-        (EMPTY if tied else outputs),
-    )
+    flat = np.concatenate([weights[name].ravel() for name in weight_shapes(sizes)])
+    return flat, inputs, EMPTY if tied else outputs
 
 
 def load_generator(path: str, dropout: float) -> tuple[SubwordTokenizer, Any, dict[str, Any]]:

@@ -22,7 +22,7 @@ from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import VALIDATION_K, batch_schedule, r_precision, run_epochs
 from labelspace.training.optimizers import RowAdam
 from labelspace.training.torch_optimizer import FlatAdam
-from labelspace.types import Csr, Floats, Ints, TopK
+from labelspace.types import Csr, Floats, Ints, Rng, TopK
 
 if TYPE_CHECKING:
     from labelspace.models.text2text.model import Text2Text
@@ -148,7 +148,7 @@ class Trainer(ABC):
             done += int(self.lengths[rows].sum() + np.diff(self.Y_targets.indptr)[rows].sum())
             self.context.progress("tokens", done, total)
 
-    def _batches(self, rng: np.random.Generator) -> list[Ints]:
+    def _batches(self, rng: Rng) -> list[Ints]:
         """Return batches of documents at random, but of similar length within a batch."""
         order, batches = rng.permutation(len(self.documents)), []
         for start in range(0, len(order), SORTED_BATCHES * self.batch_size):
@@ -158,7 +158,7 @@ class Trainer(ABC):
         return [batches[i] for i in rng.permutation(len(batches))]
 
     @abstractmethod
-    def _step(self, rows: Ints, lr_factor: float, rng: np.random.Generator) -> None:
+    def _step(self, rows: Ints, lr_factor: float, rng: Rng) -> None:
         """Take one Adam step on a batch; learning rates are multiplied by ``lr_factor``."""
 
     @abstractmethod
@@ -182,17 +182,14 @@ class OwnTrainer(Trainer):
 
     def init_token_embeddings(self) -> None:
         """Move the embeddings of subwords near those of the labels that they occur with."""
-        targets, embeddings, n_subwords = (
-            self.tokenization.targets,
-            self.net.token_embeddings,
-            len(self.tokenization.tokenizer),
-        )
+        targets, n_subwords = self.tokenization.targets, len(self.tokenization.tokenizer)
+        embeddings = self.net.token_embeddings
         labels = self.Y_targets @ label_incidence(targets.label_ids, len(embeddings) - n_subwords - targets.n_groups)
         of_subwords, of_labels = embeddings[:n_subwords], embeddings[n_subwords : n_subwords + labels.shape[1]]
         tokens = token_matrix(self.documents, n_subwords)
         embeddings[:n_subwords] = cooccurrence_init(tokens, labels, of_labels, of_subwords)
 
-    def _step(self, rows: Ints, lr_factor: float, rng: np.random.Generator) -> None:
+    def _step(self, rows: Ints, lr_factor: float, rng: Rng) -> None:
         """Take one Adam step on a batch; learning rates are multiplied by ``lr_factor``."""
         net, model, tokenization = self.net, self.model, self.tokenization
         net.n_steps += 1

@@ -20,7 +20,7 @@ from labelspace.models.text2text.pretrained import silent, weight_arrays
 from labelspace.models.text2text.targets import MISSING
 from labelspace.models.text2text.tokenization import END, START, Tokenization, Tokens, pad
 from labelspace.models.text2text.training import TrainedNetwork, Trainer
-from labelspace.types import Csr, Doubles, Floats, Ints, LabelSpace, TopK
+from labelspace.types import Csr, Doubles, Floats, Ints, LabelSpace, Rng, TopK
 
 IGNORED = -100  # the label of padding in the loss of transformers
 MAX_LOGITS = 2**24  # computed at once, which bounds memory
@@ -54,7 +54,7 @@ class TransformersTrainer(Trainer):
             self.net.t5.train()
             super()._run_epoch(epoch)
 
-    def _step(self, rows: Ints, lr_factor: float, rng: np.random.Generator) -> None:
+    def _step(self, rows: Ints, lr_factor: float, rng: Rng) -> None:
         self.net.n_steps += 1
         tokens, is_token = pad([self.documents[row] for row in rows])
         tokens = self.tokenization.drop_tokens(tokens, is_token, self.model.token_dropout, rng)
@@ -227,15 +227,14 @@ class LabelReader:
         if not is_table:  # a label of a hierarchy brings its ancestors along
             targets = tokenization.targets.label_ids[:, 0]
             unseen = sp.diags(1.0 - np.isin(np.arange(self.n_labels), targets))
-            self.implied = (
-                (identity[:, targets] @ tokenization.targets.label_shares + unseen).tocsr().astype(np.float32)
-            )
+            implied = identity[:, targets] @ tokenization.targets.label_shares + unseen
+            self.implied = implied.tocsr().astype(np.float32)
 
     def read(self, text: str) -> tuple[list[int], bool, bool]:
         """Return the labels of a text; whether it has all markers, and whether all its values are known."""
-        values = (
-            self.template.read(text, self.normalize) if self.missing is not None else {WHOLE: " ".join(text.split())}
-        )
+        values = {WHOLE: " ".join(text.split())}
+        if self.missing is not None:
+            values = self.template.read(text, self.normalize)
         known = [(column, value) for column, value in values.items() if value in self.ids[column]]
         absent = sum(value == self.missing for column, value in values.items() if value not in self.ids[column])
         labels = [self.ids[column][value] for column, value in known]

@@ -87,13 +87,9 @@ class LevelLayout:
 
 def quantize_nodes(layout: LevelLayout, embeddings: Floats) -> tuple[Int8s, Floats]:
     """Return the node embeddings as int8, and a scale per node."""
-    out, scales = np.zeros(len(embeddings), np.int8), np.ones(len(layout.nodes), np.float32)
-    for level in range(layout.levels):
-        nodes = np.flatnonzero((layout.level == level) & (layout.width > 0)).astype(np.int32)
-        if len(nodes):
-            at = layout.indices(nodes)
-            out[at], scales[nodes] = quantize_int8(embeddings[at])
-    return out, scales
+    quantized = [quantize_int8(vectors) for vectors in layout.level_matrices(embeddings)]
+    scales = [np.ones(1, np.float32), *(of_level for _, of_level in quantized)]  # the root has no embedding
+    return np.concatenate([vectors.ravel() for vectors, _ in quantized]), np.concatenate(scales)
 
 
 def bound_norms(layout: LevelLayout, documents: Floats, ball: bool) -> tuple[Floats, Floats]:

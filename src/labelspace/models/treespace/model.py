@@ -31,25 +31,16 @@ label with descendants gets an extra leaf, and only leaves are ranked.
 The preset ``paper`` is what the document proposes, with all three losses; ``poincare`` is the same in the ball.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from labelspace.errors import DataError, ModelError, ParameterError
+from labelspace.errors import DataError, ModelError
 from labelspace.estimator import learned, param
-from labelspace.estimator.parameter_constraints import (
-    AllBut,
-    Constraint,
-    boolean,
-    integer,
-    list_of,
-    one_of,
-    optional,
-    real,
-)
+from labelspace.estimator.parameter_constraints import AllBut, boolean, integer, one_of, optional, real
 from labelspace.estimator.state_constraints import array, must, part, parts, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS
@@ -66,6 +57,7 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.treespace.explanations import TreeEvidence
 from labelspace.models.treespace.kernels import SearchedNodes, level_beam_search
 from labelspace.models.treespace.layout import LevelLayout, bound_norms, effective_dimensions, level_dims
+from labelspace.models.treespace.level_weights import LEVEL_WEIGHT, LevelWeight, level_weights
 from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet
 from labelspace.models.treespace.projections import Penalties
 from labelspace.models.treespace.tree import TrainingSet, clustered_nodes, hierarchy_nodes, is_closed
@@ -92,26 +84,6 @@ PAPER: Mapping[str, Any] = {
     "dropout": 0.0,
     "input_dropout": 0.0,
 }
-
-LevelWeight = float | str | Sequence[float]
-WEIGHT = real(above=0)
-WEIGHTS = list_of(WEIGHT)
-
-
-def parse_weights(text: str) -> list[float]:
-    """Return the numbers of a text with commas between them, as on the command line."""
-    return [float(part) for part in text.split(",")]
-
-
-def _is_level_weight(value: object) -> bool:
-    try:
-        value = parse_weights(value) if isinstance(value, str) else value
-    except ValueError:
-        return False
-    return WEIGHT.holds(value) or (value != [] and WEIGHTS.holds(value))
-
-
-LEVEL_WEIGHT = Constraint("a number above 0, or one for each level, as in 1,0.5,0.25", _is_level_weight)
 
 
 class Treespace(Model):
@@ -200,15 +172,8 @@ class Treespace(Model):
         self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int32)
         self.level_dims_ = level_dims(self.root_dim, self.embedding_dim, max(self.tree_.height, 1))
         weights = level_weights(self.level_weight, len(self.level_dims_))
-        data = TrainingSet.build(  # step 6
-            X,
-            Y,
-            self.tree_,
-            weights,
-            label_features=context.label_features,
-            label_text=self.label_text,
-            normalize=self.normalize,
-        )
+        texts = (context.label_features, self.label_text, self.normalize)
+        data = TrainingSet.build(X, Y, self.tree_, weights, *texts)  # step 6
         batch_size, epochs = batch_schedule(data.X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
         total = epochs * self.n_estimators
         with threadpool_limits(1, user_api="blas"):
@@ -324,18 +289,3 @@ class Treespace(Model):
         scores = np.where(top.labels >= 0, top.scores * inverse_counts[top.labels] ** self.rare_boost, -np.inf)
         order = np.argsort(-scores, axis=1, kind="stable")
         return TopK(np.take_along_axis(top.labels, order, 1), np.take_along_axis(scores, order, 1))
-
-
-def level_weights(value: LevelWeight, levels: int) -> Floats:
-    """Return the weight of each level in the loss: as given, or the powers of a single number. Shape (levels,).
-
-    >>> level_weights(0.5, 3).tolist(), level_weights("2,3", 2).tolist()
-    ([1.0, 0.5, 0.25], [2.0, 3.0])
-    """
-    weights = parse_weights(value) if isinstance(value, str) else np.ravel(value).tolist()
-    if len(weights) == 1:
-        return np.float32(weights[0]) ** np.arange(levels, dtype=np.float32)
-    if len(weights) != levels:
-        rule = f"level_weight of treespace must be one number or {levels}, one for each level of the hierarchy"
-        raise ParameterError(f"{rule}, but has {len(weights)}; set it so")
-    return np.array(weights, np.float32)

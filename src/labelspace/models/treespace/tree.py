@@ -142,28 +142,20 @@ class TrainingSet:
 
     @classmethod
     def build(
-        cls,
-        X: Csr,
-        Y: Csr,
-        tree: TreeNodes,
-        level_weights: Floats,
-        *,
-        label_features: Csr | None = None,
-        label_text: float = 0.0,
-        normalize: bool = True,
+        cls, X: Csr, Y: Csr, tree: TreeNodes, level_weights: Floats, texts: Csr | None, weight: float, normalize: bool
     ) -> Self:
-        """Add the texts of the tree's labels, if any, to the documents with the weight ``label_text``."""
+        """Add ``texts`` of labels (n_labels, n_features), for labels of the tree, as documents with a ``weight``."""
         weights = np.ones(X.shape[0], np.float32)
-        if label_text and label_features is not None:
+        if weight and texts is not None:
             labels = tree.label[tree.label >= 0]
-            texts = label_features[labels]
+            texts = texts[labels]
             has_text = np.diff(texts.indptr) > 0
             labels, texts = labels[has_text], texts[has_text]
             n = len(labels)
             own_label = sp.csr_matrix((np.ones(n, np.float32), labels, np.arange(n + 1)), (n, Y.shape[1]))
             texts = normalize_rows(texts) if normalize else texts
             X, Y = sp.vstack([X, texts]).tocsr(), sp.vstack([Y, own_label]).tocsr()
-            weights = np.append(weights, np.full(n, label_text, np.float32))
+            weights = np.append(weights, np.full(n, weight, np.float32))
         paths = paths_to_labels(Y, tree)
         counts = np.bincount(paths.nodes, minlength=len(tree)).astype(np.float32)
         probabilities = (counts + 0.5) / (counts[np.maximum(tree.parent, 0)] + 1)

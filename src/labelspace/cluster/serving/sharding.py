@@ -93,15 +93,16 @@ def check_shards(n: int, n_labels: int) -> None:
         raise ParameterError(f"a shard must have a label, but {problem}; ask for fewer")
 
 
-def balanced_cuts(costs: Sequence[int] | Any, n: int) -> list[int]:  # noqa: ANN401 - an array of numbers
-    """Return where n parts of adjacent labels begin, and the last ends, so that costs are alike; few are empty.
+def balanced_spans(costs: Sequence[int] | Any, n: int) -> list[slice]:  # noqa: ANN401 - an array of numbers
+    """Return n spans of adjacent labels whose costs are alike; few are empty.
 
-    >>> balanced_cuts([5, 1, 1, 1, 1, 1], 2), balanced_cuts([9, 1, 1], 3), balanced_cuts([1], 2)
-    ([0, 1, 6], [0, 1, 2, 3], [0, 0, 1])
+    >>> balanced_spans([5, 1, 1, 1, 1, 1], 2), balanced_spans([1], 2)
+    ([slice(0, 1, None), slice(1, 6, None)], [slice(0, 0, None), slice(0, 1, None)])
     """
     total = np.cumsum(np.asarray(costs, np.int64))
     parts = np.arange(1, n)
     inner = np.searchsorted(total, total[-1] * parts / n) + 1
     inner = np.maximum.accumulate(inner - parts) + parts  # each after the one before
     inner = np.maximum(np.minimum(inner, len(total) - n + parts), 0)
-    return [0, *inner.tolist(), len(total)]
+    cuts = [0, *inner.tolist(), len(total)]
+    return list(map(slice, cuts, cuts[1:]))
