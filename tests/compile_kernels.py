@@ -39,7 +39,7 @@ def main(part: int, parts: int) -> None:
 
 
 def compile_others(documents: Dataset) -> None:
-    """Run what compiles kernels but is no method: checks of data, synthetic data, further features, indexes, searches."""
+    """Run what compiles kernels but is no method: checks, synthetic data, further features, indexes, searches."""
     from labelspace.server.label_search import LabelSearch
 
     compile_kernels("glas", documents, {"index": "quantized", "recall_target": 0.01})
