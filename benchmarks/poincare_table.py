@@ -12,7 +12,6 @@ and "annexml" are the two columns of Table 4.
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 import numpy as np
 from splits import Split, read
@@ -20,10 +19,10 @@ from splits import Split, read
 from labelspace import metrics
 from labelspace.cli.recipes import parse_settings
 from labelspace.experiment import timed
+from labelspace.labels.document_neighbors import total_dcg
 from labelspace.models.poincare.model import Poincare
-from labelspace.models.poincare.voting import best_vote_weights, vote_weight_grid
+from labelspace.models.poincare.voting import vote_weight_grid
 from labelspace.training.epochs import hold_out_rows
-from labelspace.types import no_progress
 
 SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
@@ -46,9 +45,9 @@ def rows(name: str, model: Poincare, train: Split, unseen: Split, learners: list
         parts = [(route, slice(i, i + 1)) for route in routes for i in range(max(learners))]
     for route, part in parts:
         model.route = route
-        weights = best_vote_weights(
-            vote_weight_grid(model), partial(model._rank, tuning[part], k=5), Y[held_out], no_progress
-        )
+        grid = vote_weight_grid(model)
+        gains = [total_dcg(model._rank(tuning[part], weights, 5), Y[held_out]) for weights in grid]
+        weights = grid[int(np.argmax(gains))]
         figures = metrics.evaluate(unseen[1], model._rank(test[part], weights, 5), counts, X.shape[0])
         which = f"number {part.start}, {route}" if each else part.stop
         cells = [name, model.embedding_dim, which, *(f"{figures[key]:.2f}" for key in SHOWN)]

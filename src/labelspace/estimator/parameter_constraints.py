@@ -84,7 +84,7 @@ def real(
     'at least 0 and below 1'
     """
     bounds = (("at least", ge, at_least), ("above", gt, above), ("at most", le, at_most), ("below", lt, below))
-    given = [bound for bound in bounds if bound[-1] is not None]
+    given = [(word, fits, limit) for word, fits, limit in bounds if limit is not None]
     text = " and ".join(f"{word} {limit}" for word, _, limit in given) or "a number"
     return Constraint(text, lambda value: _is_number(value) and all(fits(value, limit) for _, fits, limit in given))
 
