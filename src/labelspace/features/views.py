@@ -199,7 +199,12 @@ class ViewTransformer(Stateful):
         self._views = list(views)
 
     def fit_transform(
-        self, texts: Sequence[str], cache: FeatureCache | None = None, progress: Progress = no_progress
+        self,
+        texts: Sequence[str],
+        y: object = None,  # given by a pipeline of scikit-learn
+        *,
+        cache: FeatureCache | None = None,
+        progress: Progress = no_progress,
     ) -> Views:
         """Fit the features of every view, and make the views of the same texts; ``cache`` may have some already."""
         cache = cache or FeatureCache()

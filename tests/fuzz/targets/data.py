@@ -21,7 +21,7 @@ def run(base: str, folder: Path, out: Path) -> tuple[str, str]:
     """The outcome of one case."""
     attempts = Attempts()
     columns = COLUMNS if "table" in base else None
-    source = attempts(open_source, folder, columns)
+    source = attempts(open_source, folder, ReadOptions(columns=columns))
     attempts.answers = 0
     if source is not None:
         learn(source, attempts)
