@@ -43,6 +43,18 @@ class DocumentSketch(Stateful):
         sketch.hashes_, sketch.complete_ = hashes[:SIZE], len(hashes) <= SIZE
         return sketch
 
+    def extended(self, documents: Any) -> Self:  # noqa: ANN401 - texts, or a matrix of features
+        """Return the sketch of the documents of this one and of further documents.
+
+        >>> DocumentSketch.of(["bake bread"]).extended(["grill fish"]).share(["grill fish", "a new text"])
+        0.5
+        """
+        sketch, hashes = type(self)(), np.union1d(self.hashes_, document_hashes(documents))
+        if not self.complete_:  # hashes above the largest kept one are of an unknown number of documents
+            hashes = hashes[hashes <= self.hashes_[-1]]
+        sketch.hashes_, sketch.complete_ = hashes[:SIZE], self.complete_ and len(hashes) <= SIZE
+        return sketch
+
     def check_state(self) -> None:
         """Check that hashes are kept if some were left out."""
         must(self.complete_ or len(self.hashes_) > 0, "hashes of documents")

@@ -139,8 +139,15 @@ class Stateful:
 
     def forget(self) -> None:
         """Delete the learned attributes and the cached properties derived from them; parameters stay."""
+        self._delete(Learned, cached_property)
+
+    def forget_derived(self) -> None:
+        """Delete the cached properties: what they were derived from has changed."""
+        self._delete(cached_property)
+
+    def _delete(self, *kinds: type) -> None:
         for key in list(self.__dict__):
-            if isinstance(getattr(type(self), key, None), (Learned, cached_property)):
+            if isinstance(getattr(type(self), key, None), kinds):
                 del self.__dict__[key]
 
 

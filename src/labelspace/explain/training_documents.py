@@ -38,6 +38,24 @@ class TrainingDocuments(Stateful):
         made.text_bytes_, made.text_starts_ = _joined(documents.texts if keep_texts else None, made.rows_)
         return made
 
+    def extended(self, documents: Dataset, first_row: int) -> Self:
+        """Return these documents and further ones, whose rows are numbered from ``first_row``."""
+        keeps_texts = len(self.text_starts_) > 1
+        further = type(self).of(documents, None, keeps_texts)
+        made = type(self)()
+        made.rows_ = np.concatenate([self.rows_, further.rows_ + np.int32(first_row)])
+        made.id_bytes_, made.id_starts_ = self._both_ids(further)
+        made.text_bytes_ = np.concatenate([self.text_bytes_, further.text_bytes_])
+        made.text_starts_ = _joined_starts(self.text_starts_, further.text_starts_)
+        return made
+
+    def _both_ids(self, further: Self) -> tuple[Bytes, Longs]:
+        """Return the ids of these and of further documents; a document without an id gets the number of its row."""
+        if len(self.id_starts_) == len(further.id_starts_) == 1:
+            return self.id_bytes_, self.id_starts_
+        ids = [part[at][0] for part in (self, further) for at in range(len(part))]
+        return _joined(ids, np.arange(len(ids), dtype=np.int32))
+
     def check_state(self) -> None:
         """Check that all documents have ids, or none, and likewise for texts."""
         for starts in (self.id_starts_, self.text_starts_):
@@ -60,6 +78,10 @@ def _joined(texts: Sequence[str] | None, rows: Ints) -> tuple[Bytes, Longs]:
     """Return some of the texts as bytes, and where each begins; none if there are no texts."""
     parts = [] if texts is None else [texts[row].encode("utf-8", "surrogatepass") for row in rows.tolist()]
     return np.frombuffer(b"".join(parts), np.uint8), np.cumsum([0, *map(len, parts)], dtype=np.int64)
+
+
+def _joined_starts(starts: Longs, further: Longs) -> Longs:
+    return np.concatenate([starts, further[1:] + starts[-1]])
 
 
 def _entry(text_bytes: Bytes, starts: Longs, at: int) -> str | None:

@@ -1,7 +1,7 @@
 """What a method may be able to do besides ``fit`` and ``predict_topk``; test with ``isinstance`` or ``require``."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 from labelspace.errors import ParameterError
 from labelspace.labels.codes import Codes
@@ -9,6 +9,9 @@ from labelspace.labels.tree import TreeNodes
 from labelspace.models.evidence import Evidence
 from labelspace.training.precision_thresholds import PrecisionThresholds
 from labelspace.types import Bools, Floats, Ints, LabelSpace, TopK
+
+if TYPE_CHECKING:
+    from labelspace.models.partial_fit import NewDocuments
 
 
 @runtime_checkable
@@ -43,6 +46,17 @@ class AddsLabels(Protocol):
 
     def remove_label(self, name: str) -> None:
         """Never suggest a label again."""
+
+
+@runtime_checkable
+class PartialFit(Protocol):
+    """Goes on learning from further documents, at a cost that grows with these and not with the known ones."""
+
+    def partial_fit(self, new: "NewDocuments") -> Sequence[str]:
+        """Learn from documents, in place, and replace arrays instead of writing to them; return what cannot learn.
+
+        Called by ``partial_fit.learn_more``, which checks the documents first.
+        """
 
 
 @runtime_checkable
@@ -144,6 +158,7 @@ NEEDS = {
         "adding or removing labels without training needs a method that embeds labels by examples",
         "does not",
     ),
+    PartialFit: ("learning from further documents needs a method that can go on learning", "cannot"),
     Explains: ("reasons need a method that can explain its scores", "cannot"),
     HasMembers: ("disagreement of members needs an ensemble", "is not"),
     HasLabelTree: ("a tree needs a method that puts its labels into one", "has none"),

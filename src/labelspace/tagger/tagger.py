@@ -30,9 +30,10 @@ from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.fit_context import Budget, Executor
 from labelspace.models.registry import DEFAULT, create
 from labelspace.options import check_names
-from labelspace.tagger import saving
+from labelspace.tagger import learning, saving
 from labelspace.tagger.answers import Answer, Answers, LabelChoice, Selections, Tags
 from labelspace.tagger.inputs import InputReader, Validation, document_answers, stream
+from labelspace.tagger.learning import Rejected
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
 
@@ -169,6 +170,29 @@ class Tagger:
         self.features_ = saving.raw_text()
         self.labels_ = self.model.labels_ or labels
         self.columns_ = self.fields_ = self.documents_ = None
+        return self
+
+    def learn(
+        self,
+        data: Documents,
+        labels: Labels = None,
+        *,
+        rejected: Rejected | None = None,
+        **options: Unpack[DataOptions],
+    ) -> Self:
+        """Go on learning from documents with labels, given as for ``fit``; names that are not known are new labels.
+
+        ``rejected`` lists for each document the labels that a person rejected. A document with rejected labels only
+        may have any other label. The cost grows with these documents, not with those that were learned before.
+
+        >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"]
+        >>> tagger = Tagger("neighbors").fit(texts, [["baking"], ["baking"], ["fish"], ["fish"]])
+        >>> tagger.learn(["grill the bread"], [["toast"]]).tag("grill some bread", k=1)[0][0]
+        'toast'
+        """
+        self.check_fitted()
+        check_names(options, DataOptions)
+        learning.learn(self, *learning.read_documents(self, data, labels, rejected, options))
         return self
 
     def add_label(self, name: str, texts: Inputs, **params: float) -> None:
@@ -412,6 +436,10 @@ class Tagger:
         ``verify=True`` checks every byte of large files too.
         """
         return saving.load(cls, folder, verify)
+
+    def read(self, inputs: Documents) -> Inputs:
+        """Return what the model reads of documents: ready-made features as they are, and the views of texts."""
+        return self._reader.read(inputs)
 
     @property
     def _reader(self) -> InputReader:

@@ -233,6 +233,17 @@ class LabelSpace:
         counts = np.bincount(Y.indices, minlength=len(self)).astype(np.int64)
         return replace(self, counts=counts, n_documents=int(Y.shape[0]))
 
+    def counted_with(self, Y: Csr) -> LabelSpace:
+        """Return these labels with the labels Y (n, n_labels) of further documents added to their counts.
+
+        >>> from scipy.sparse import csr_matrix
+        >>> LabelSpace(["cat", "dog"]).counted_with(csr_matrix([[0, 1], [1, 1]])).counts.tolist()
+        [1, 2]
+        """
+        further = np.bincount(Y.indices, minlength=len(self)).astype(np.int64)
+        counts = further if self.counts is None else self.counts + further
+        return replace(self, counts=counts, n_documents=self.n_documents + int(Y.shape[0]))
+
     def extended(self, names: Iterable[str]) -> LabelSpace:
         """Return these labels with unknown names appended (no synonyms, count 0); existing ids do not change.
 

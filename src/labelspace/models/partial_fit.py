@@ -1,0 +1,84 @@
+"""Go on learning from further documents: the checks in front of every method's ``partial_fit``.
+
+Known labels keep their ids, and new labels follow them. The features stay as they are: words that no training document
+had are not learned.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.errors import DataError
+from labelspace.models import checks
+from labelspace.models.base import Model
+from labelspace.models.capabilities import PartialFit, require
+from labelspace.types import Bools, Csr, LabelSpace
+
+
+class NewDocuments(NamedTuple):
+    """Documents to go on learning from, checked, as ``partial_fit`` takes them."""
+
+    X: Any  # as the model's ``read`` returns it
+    Y: Csr  # (n, n_labels) ones; the columns of new labels come last
+    rejected: Csr  # (n, n_labels) ones where a person rejected a label; no label of Y is rejected
+    are_complete: Bools  # (n,) whether Y has all labels of a document; False where only rejected labels are known
+    labels: LabelSpace | None  # all labels, with the counts of the documents learned before and of these
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels, with the new ones."""
+        return int(self.Y.shape[1])
+
+
+def learn_more(
+    model: Model, X: checks.Inputs, Y: Csr, labels: LabelSpace | None = None, rejected: Csr | None = None
+) -> Sequence[str]:
+    """Let a fitted model go on learning from documents X, in place; return the names of parts that cannot.
+
+    ``Y`` and ``rejected`` (n, n_labels) have a column for each known label, in the order of their ids, and then one for
+    each new label. ``labels`` names all of them. If a step fails, the model stays as it was.
+    """
+    model.check_fitted()
+    method = require(model, PartialFit)
+    views, Y = checks.check_inputs(X), checks.check_labels(Y)
+    checks.check_widths(views, model.widths_)
+    rejected = sp.csr_matrix(Y.shape, dtype=np.float32) if rejected is None else checks.check_labels(rejected)
+    _check_new_labels(model, views.n, Y, rejected, labels)
+    are_complete = (np.diff(Y.indptr) > 0) | (np.diff(rejected.indptr) == 0)
+    known = model.labels_ if labels is None else labels
+    if known is not None:
+        known = known.counted_with(Y[are_complete])
+    before = dict(model.__dict__)
+    try:
+        left_out = method.partial_fit(NewDocuments(model.read(views), Y, rejected, are_complete, known))
+        model.forget_derived()
+        model.n_labels_ = int(Y.shape[1])
+        model.attach_labels(known)
+    except BaseException:  # an interrupt too: half of a step must not answer
+        model.__dict__ = before
+        raise
+    return left_out
+
+
+def _check_new_labels(model: Model, n: int, Y: Csr, rejected: Csr, labels: LabelSpace | None) -> None:
+    checks.check_same_rows(n, Y)
+    if n == 0:
+        raise DataError("learning needs at least one document, but got 0; give some")
+    if Y.shape[1] < model.n_labels_:
+        rule = f"Y must have a column for each of the {model.n_labels_} known labels, but has {Y.shape[1]}"
+        raise DataError(f"{rule}; give the known labels first, then the new ones")
+    if rejected.shape != Y.shape:
+        rule = f"rejected labels must have the shape of Y, {Y.shape}, but have {rejected.shape}"
+        raise DataError(f"{rule}; give a row for each document and a column for each label")
+    both = Y.multiply(rejected)
+    if both.nnz:
+        row, label = (int(at[0]) for at in both.nonzero())
+        rule = f"a document cannot have a label that is rejected, but document {row} has label {label} as both"
+        raise DataError(f"{rule}; leave one out")
+    if labels is not None and len(labels) != Y.shape[1]:
+        rule = f"labels must name every column of Y, but there are {len(labels)} names for {Y.shape[1]} columns"
+        raise DataError(f"{rule}; give the LabelSpace that Y was built with")
+    if labels is None and model.labels_ is not None and Y.shape[1] > model.n_labels_:
+        raise DataError("new labels must have names, as the known ones have, but labels is None; give labels")
