@@ -96,6 +96,12 @@ class Explanation:
         return self.log_odds - self.baseline
 
     @property
+    def summary(self) -> str:
+        """The probability, or the score, and the log-odds with their baseline."""
+        kind = "probability" if self.probability is not None else "score"
+        return f"{kind} {self.score:.3f}: log-odds {self.log_odds:+.2f}, baseline {self.baseline:+.2f}"
+
+    @property
     def named_by(self) -> list[tuple[str, str]]:
         """The different phrases that name the label, in lower case, each with its kind."""
         return list(dict.fromkeys((phrase.text.lower(), phrase.kind) for phrase in self.phrases))

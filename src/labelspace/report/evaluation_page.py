@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from labelspace.report.curves import precision_coverage_svg, reliability_svg
-from labelspace.report.page import html_page, html_table
+from labelspace.report.page import html_figure, html_page, html_table, paragraph
 from labelspace.report.tables import cost_line, evaluated_on, figure_groups, group_cells, metric_rows, threshold_rows
 
 
@@ -18,7 +18,7 @@ def evaluation_page(figures: Mapping[str, Any], model: str, method: str, data: s
     True
     """
     facts = [f"Method {method}. {evaluated_on(figures)}.", *_warnings(figures), f"P{cost_line(figures)[1:]}."]
-    parts = [f"<h1>{escape(f'{model} on {data}')}</h1>", *map(_paragraph, facts)]
+    parts = [f"<h1>{escape(f'{model} on {data}')}</h1>", *map(paragraph, facts)]
     ranks, rows = metric_rows(figures)
     parts += ["<h2>Metrics, in percent</h2>", html_table(["", *ranks], rows)]
     if "ci" in figures:
@@ -26,7 +26,7 @@ def evaluation_page(figures: Mapping[str, Any], model: str, method: str, data: s
             "In parentheses: 95 % confidence intervals, which say how far a figure would move with other test "
             "documents of the same kind (bootstrap over the documents; the model stays as it is)."
         )
-        parts.append(_paragraph(said))
+        parts.append(paragraph(said))
     if "precision_coverage" in figures:
         parts.append(_how_sure(figures, method))
     for title, groups, columns in figure_groups(figures):
@@ -48,7 +48,7 @@ def _how_sure(figures: Mapping[str, Any], method: str) -> str:
     if "reliability" in figures:
         charts = _reliability(figures) + charts
     else:
-        said = _paragraph(
+        said = paragraph(
             f"There is no reliability diagram: the scores of {method} order labels, but are not fitted to be "
             "probabilities. Those of blend, the default method, are."
         )
@@ -59,7 +59,7 @@ def _how_sure(figures: Mapping[str, Any], method: str) -> str:
     )
     if "expected_threshold" in figures:
         note += " The one of the probabilities has the largest expected micro F1, and is chosen without true labels."
-    return f"<h2>How sure is it?</h2>{said}<div class='charts'>{charts}</div>{table}{_paragraph(note)}"
+    return f"<h2>How sure is it?</h2>{said}<div class='charts'>{charts}</div>{table}{paragraph(note)}"
 
 
 def _reliability(figures: Mapping[str, Any]) -> str:
@@ -69,7 +69,7 @@ def _reliability(figures: Mapping[str, Any]) -> str:
         f"points away from how often it is right ({key} {figures[key]:.2f} %). Points on the dashed line are "
         "exactly right, below it the model is too sure; vertical lines are 95 % intervals."
     )
-    return _figure("Are the probabilities right?", said, reliability_svg(figures["reliability"]))
+    return html_figure("Are the probabilities right?", paragraph(said), reliability_svg(figures["reliability"]))
 
 
 def _precision_coverage(figures: Mapping[str, Any]) -> str:
@@ -82,12 +82,5 @@ def _precision_coverage(figures: Mapping[str, Any]) -> str:
         "Keep only labels above a threshold on the score: the higher it is, the fewer are kept (to the left) and the "
         f"more of them are right. Kept at most: {'; '.join(each)}."
     )
-    return _figure("How much can be kept?", said, precision_coverage_svg(figures["precision_coverage"], marked))
-
-
-def _figure(title: str, said: str, svg: str) -> str:
-    return f"<figure><h3>{escape(title)}</h3>{_paragraph(said)}{svg}</figure>"
-
-
-def _paragraph(text: str) -> str:
-    return f"<p>{escape(text)}</p>"
+    curve = precision_coverage_svg(figures["precision_coverage"], marked)
+    return html_figure("How much can be kept?", paragraph(said), curve)

@@ -88,12 +88,8 @@ def _plain(text: str) -> str:
 
 def explanation_report(text: str | None, explanation: Explanation, in_color: bool) -> RenderableType:
     """Show why a text has a label, for a terminal."""
-    kind = "probability" if explanation.probability is not None else "score"
-    head = Text.assemble(
-        (printable(explanation.label), "bold"),
-        "" if explanation.synonym is None else f" ({printable(explanation.synonym)})",
-        f"  {kind} {explanation.score:.3f}: log-odds {explanation.log_odds:+.2f}, baseline {explanation.baseline:+.2f}",
-    )
+    synonym = "" if explanation.synonym is None else f" ({printable(explanation.synonym)})"
+    head = Text.assemble((printable(explanation.label), "bold"), f"{synonym}  {explanation.summary}")
     parts: list[RenderableType] = [head]
     if text is not None:
         parts += [Text(), marked_text(text, explanation, in_color), Text()]

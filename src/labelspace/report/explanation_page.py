@@ -22,12 +22,8 @@ def explanations_page(text: str | None, explanations: Sequence[Explanation], mod
 
 
 def _section(text: str | None, explanation: Explanation) -> str:
-    kind = "probability" if explanation.probability is not None else "score"
     synonym = "" if explanation.synonym is None else f" <span class='soft'>({escape(explanation.synonym)})</span>"
-    head = (
-        f"<h2 class='label'>{escape(explanation.label)}{synonym}</h2><p>{kind} {explanation.score:.3f}: log-odds "
-        f"{explanation.log_odds:+.2f}, baseline {explanation.baseline:+.2f}</p>"
-    )
+    head = f"<h2 class='label'>{escape(explanation.label)}{synonym}</h2><p>{explanation.summary}</p>"
     marked = "" if text is None else f"<div class='text'>{_marked(text, explanation)}</div>"
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{body}</dd>" for name, body in _rows(explanation))
     return f"<section>{head}{marked}<dl class='why'>{rows}</dl></section>"

@@ -33,6 +33,16 @@ def _policy(script: str) -> str:
     return f'<meta http-equiv="Content-Security-Policy" content="{allowed}">'
 
 
+def paragraph(text: str) -> str:
+    """Return a paragraph with this text."""
+    return f"<p>{escape(text)}</p>"
+
+
+def html_figure(heading: str, *parts: str) -> str:
+    """Return a heading with parts of a page below it, such as a paragraph and a plot."""
+    return f"<figure><h3>{escape(heading)}</h3>{''.join(parts)}</figure>"
+
+
 def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]], titles: Sequence[str] | None = None) -> str:
     """Return a table of texts, which scrolls on a narrow page; ``titles`` are shown under the pointer, one a row.
 

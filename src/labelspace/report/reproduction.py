@@ -11,8 +11,8 @@ from rich.table import Table
 
 from labelspace.experiment.reproduce import NOT_HERE
 from labelspace.experiment.reproduce.published import PublishedTable, published_tables
-from labelspace.report.page import html_page, html_table
-from labelspace.report.tables import add_row, plain, plain_table, titled
+from labelspace.report.page import html_page, html_table, paragraph
+from labelspace.report.tables import add_row, filled_table, plain, plain_table
 
 DOUBTFUL = "*"  # next to a printed value with a known slip
 
@@ -47,26 +47,23 @@ def with_published_tables(page: str) -> str:
 
 def reproduction_table(results: Mapping[str, Any]) -> Group:
     """Return a table with a line per row of the paper: ours, the printed value and the difference."""
-    table = plain_table(*_headings(results))
-    for row in results["rows"]:
-        add_row(table, row["row"], *_cells(results, row))
-    return Group(titled(_title(results), table), *map(plain, notes(results)))
+    table = filled_table(_title(results), _headings(results), _rows(results))
+    return Group(table, *map(plain, notes(results)))
 
 
 def reproduction_page(results: Mapping[str, Any]) -> str:
     """Return the page of the results of ``experiment.Reproduction``."""
-    rows = results["rows"]
-    values = [[row["row"], *_cells(results, row)] for row in rows]
     settings = [
         [row["row"], row["method"], row["preset"] or "", json.dumps(row["params"]), str(row["n_runs"])]
-        for row in rows
+        for row in results["rows"]
         if "method" in row
     ]
     parts = [
-        f"<h1>{escape(_title(results))}</h1><p>{escape(results['title'])}: {escape(results['shows'])}</p>",
-        f"<p>{escape(_sizes(results))}</p>",
-        html_table(_headings(results), values, [row["source"] for row in rows]),
-        *(f"<p>{escape(note)}</p>" for note in notes(results)),
+        f"<h1>{escape(_title(results))}</h1>",
+        paragraph(f"{results['title']}: {results['shows']}"),
+        paragraph(_sizes(results)),
+        html_table(_headings(results), _rows(results), [row["source"] for row in results["rows"]]),
+        *map(paragraph, notes(results)),
         "<h2>What was run</h2>",
         html_table(["row", "method", "preset", "parameters", "runs"], settings),
     ]
@@ -151,8 +148,12 @@ def _headings(results: Mapping[str, Any]) -> list[str]:
     return headings
 
 
+def _rows(results: Mapping[str, Any]) -> list[list[str]]:
+    return [_cells(results, row) for row in results["rows"]]
+
+
 def _cells(results: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
-    cells = []
+    cells = [row["row"]]
     for key, is_printed in _shown(results):
         figure = row["figures"][key]
         cells.append(_ours(row, figure))

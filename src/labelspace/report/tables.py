@@ -30,6 +30,14 @@ def add_row(table: Table, *cells: str) -> None:
     table.add_row(*map(plain, cells))
 
 
+def filled_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> Group:
+    """Return a table with these headings and rows below a title; see ``plain_table`` for ``left``."""
+    table = plain_table(*headings, left=left)
+    for row in rows:
+        add_row(table, *row)
+    return titled(title, table)
+
+
 def titled(title: str, table: Table) -> Group:
     """Return a table below a title; as the title of the table, rich would wrap it to the width of the table."""
     return Group(plain(title, "bold"), table)
@@ -44,11 +52,9 @@ def methods_report(methods: Mapping[str, Any], recommended: Sequence[str], basel
     sections = {"recommended": recommended, "methods of the literature": literature, "baselines": baselines}
     parts = []
     for title, names in sections.items():
-        table = plain_table("method", "choose it when", "what it is", left=3)
-        for name in names:
-            shown = f"{name} (default)" if name == recommended[0] else name
-            add_row(table, shown, methods[name].choose_when, methods[name].title)
-        parts.append(titled(title, table))
+        defaults = {recommended[0]: f"{recommended[0]} (default)"}
+        rows = ([defaults.get(name, name), methods[name].choose_when, methods[name].title] for name in names)
+        parts.append(filled_table(title, ["method", "choose it when", "what it is"], rows, left=3))
     return Group(*parts)
 
 
@@ -57,14 +63,6 @@ def curve_table(curve: Sequence[Mapping[str, float]]) -> Group:
     names = list(dict.fromkeys(name for row in curve for name in row))
     rows = ([f"{row[name]:g}" if name in row else "" for name in names] for row in curve)
     return filled_table("after each epoch", names, rows)
-
-
-def filled_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Group:
-    """Return a table with these headings and rows below a title."""
-    table = plain_table(*headings)
-    for row in rows:
-        add_row(table, *row)
-    return titled(title, table)
 
 
 def metric_rows(figures: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
@@ -201,23 +199,19 @@ def tags_table(
     A synonym that the name ends with is not shown. ``no_tags`` is the reason that is shown if there are no tags.
     """
     found = [label for label in labels if label >= 0]
-    known_scores = [score for label, score in zip(labels, scores, strict=True) if label >= 0]
     concepts = [space.concept(label) for label in found]
     columns = {
         "label": [space.names[label] for label in found],
         "synonym": [shortened(_first_synonym(space, label), 80) for label in found],
         "notation": [concept.notation or "" for concept in concepts],
         "URI": [concept.uri or "" for concept in concepts],
+        "score": [f"{score:.3f}" for label, score in zip(labels, scores, strict=True) if label >= 0],
     }
     if any(columns["URI"]):
         del columns["synonym"]  # names of a vocabulary can be understood; codes cannot
-    shown = {heading: cells for heading, cells in columns.items() if heading == "label" or any(cells)}
-    table = plain_table(*shown, "score", left=len(shown))
-    for *cells, score in zip(*shown.values(), known_scores, strict=True):
-        add_row(table, *cells, f"{score:.3f}")
-    if not table.rows:
-        add_row(table, f"(none: {no_tags})")
-    return titled(shortened(text, 100), table)
+    shown = {heading: cells for heading, cells in columns.items() if heading in ("label", "score") or any(cells)}
+    rows = list(zip(*shown.values(), strict=True)) or [(f"(none: {no_tags})",)]
+    return filled_table(shortened(text, 100), list(shown), rows, left=len(shown) - 1)
 
 
 def _first_synonym(space: LabelSpace, label: int) -> str:

@@ -9,7 +9,7 @@ from rich.console import Group
 
 from labelspace.estimator.parameter_constraints import shown
 from labelspace.experiment.tuning.results import shown_params
-from labelspace.report.page import html_page, html_table
+from labelspace.report.page import html_figure, html_page, html_table, paragraph
 from labelspace.report.plot import Axis, Picture, circle, line, polyline
 from labelspace.report.tables import add_row, plain_table, titled
 from labelspace.report.terminal import shortened
@@ -110,7 +110,7 @@ def tuning_page(results: Mapping[str, Any]) -> str:
     """Return the page of the results of ``experiment.tune``."""
     name = f"labelspace: {results['method']} tuned on {results['data']}"
     facts = [f"{title(results)}.", gain_line(results), importance_line(results)]
-    parts = [f"<h1>{escape(name)}</h1>", *(f"<p>{escape(fact)}</p>" for fact in facts if fact)]
+    parts = [f"<h1>{escape(name)}</h1>", *map(paragraph, filter(None, facts))]
     if results["best"] is not None:
         parts.append(f"<p>To train it on all training documents:</p><pre>{escape(results['best']['command'])}</pre>")
         parts += _plots(results)
@@ -119,12 +119,11 @@ def tuning_page(results: Mapping[str, Any]) -> str:
     for trial in results["trials"]:
         if "error" in trial:
             changed = shown_params(trial["changed"]) or "the default"
-            said = f"Trial {trial['trial']} failed ({changed}): {trial['error']}"
-            parts.append(f"<p>{escape(said)}</p>")
+            parts.append(paragraph(f"Trial {trial['trial']} failed ({changed}): {trial['error']}"))
     searched = html_table(["parameter", "tried"], list(results["searched"].items()))
     parts += [f"<h2>What was searched</h2><div class='trials'>{searched}</div>"]
     fixed = shown_params(results["fixed"])
-    parts += [f"<p>Fixed: {escape(fixed)}.</p>"] if fixed else []
+    parts += [paragraph(f"Fixed: {fixed}.")] if fixed else []
     return html_page(name, ["<main>", *parts, "</main>"], STYLE)
 
 
@@ -135,9 +134,9 @@ def _plots(results: Mapping[str, Any]) -> list[str]:
         "edge are worse than it shows. The line through the first plot is the best so far."
     )
     keys = plotted(results)
-    charts = [_figure(f"{metric} by trial", trials_svg(trials, metric))]
-    charts += [_figure(key, parameter_svg(trials, key, results["ranges"][key], metric)) for key in keys]
-    return [f"<h2>Plots</h2><p>{escape(said)}</p><div class='charts'>{''.join(charts)}</div>"]
+    charts = [html_figure(f"{metric} by trial", trials_svg(trials, metric))]
+    charts += [html_figure(key, parameter_svg(trials, key, results["ranges"][key], metric)) for key in keys]
+    return [f"<h2>Plots</h2>{paragraph(said)}<div class='charts'>{''.join(charts)}</div>"]
 
 
 def plotted(results: Mapping[str, Any]) -> Sequence[str]:
@@ -220,7 +219,3 @@ def _points(picture: Picture, trials: Sequence[Mapping[str, Any]], places: Seque
         title = f"trial {trial['trial']}: {metric} {value:.2f}"
         points += circle(picture.x(place), y, 6 if value == best else 3.5, kind, title)
     return default + points
-
-
-def _figure(heading: str, svg: str) -> str:
-    return f"<figure><h3>{escape(heading)}</h3>{svg}</figure>"

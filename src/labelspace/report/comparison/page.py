@@ -68,7 +68,7 @@ def _bests(view: ComparisonView) -> str:
     """Return the best method of each main metric, and those not significantly worse."""
     tiles = ""
     for key in view.main_metrics:
-        best = max((row for row in view.rows if row.get(key) is not None), key=lambda row: row[key])
+        best = view.best(key)
         others = view.tests.get(key, {"others": {}})["others"]
         equal = [name for name, found in others.items() if not found["significant"]]
         said = f"not significantly worse: {', '.join(equal)}" if equal else ""
@@ -108,14 +108,11 @@ def _protocol(view: ComparisonView) -> str:
 def figures_table(view: ComparisonView) -> str:
     """Return a table of all figures, whose columns can be sorted, and whose first column stays when it scrolls."""
     keys = [*view.metrics, *view.costs]
-    best, head = {}, ""
+    head = ""
     for key in keys:
-        values = [row[key] for row in view.rows if row.get(key) is not None]
-        is_cost = key in view.costs
-        best[key] = min(values) if is_cost else max(values)
-        kind = "cost" if is_cost else ""
+        kind = "cost" if key in view.costs else ""
         head += f"<th scope='col' class='{kind}'><button type='button'>{escape(title_of(key))}</button></th>"
-    body = "".join(_row(view, row, keys, best) for row in view.rows)
+    body = "".join(_row(view, row, keys) for row in view.rows)
     body += "".join(_failed_row(row, len(keys)) for row in view.failed)
     first = "<th scope='col' class='first'><button type='button'>method</button></th>"
     return (
@@ -124,24 +121,23 @@ def figures_table(view: ComparisonView) -> str:
     )
 
 
-def _row(view: ComparisonView, row: Mapping[str, Any], keys: Sequence[str], best: Mapping[str, float]) -> str:
-    index = view.rows.index(row)
+def _row(view: ComparisonView, row: Mapping[str, Any], keys: Sequence[str]) -> str:
     name = _name(row["method"], f" style='--c:{view.color(row)}'")
-    cells = "".join(_cell(view, row, key, best[key]) for key in keys)
-    return f"<tr class='method' data-method='{index}'>{name}{cells}</tr>"
+    cells = "".join(_cell(view, row, key) for key in keys)
+    return f"<tr class='method' data-method='{view.rows.index(row)}'>{name}{cells}</tr>"
 
 
 def _name(method: str, style: str = "") -> str:
     return f"<th scope='row' class='first' title='{escape(method)}'{style}>{escape(method)}</th>"
 
 
-def _cell(view: ComparisonView, row: Mapping[str, Any], key: str, best: float) -> str:
+def _cell(view: ComparisonView, row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     if value is None:
         return "<td></td>"
     star, around = view.star(key, row["method"]), deviation(row, key)
     shown = figure(row, key) + (f"<span class='star'>{star.strip()}</span>" if star else "")
-    if value == best:
+    if value == view.best(key)[key]:
         shown = f"<b>{shown}</b>"
     kind = " class='starred'" if star else ""
     return f"<td{kind} data-value='{value:g}'>{shown}{f'<small>{around}</small>' if around else ''}</td>"
@@ -154,8 +150,7 @@ def _failed_row(row: Mapping[str, Any], n_cells: int) -> str:
 
 def differences(view: ComparisonView) -> str:
     """Show how far each method is behind the best, with interval and p-value; a list chooses the metric."""
-    keys = [key for key in (*view.main_metrics, *view.metrics) if key in view.tests]
-    keys = list(dict.fromkeys(keys))
+    keys = [key for key in dict.fromkeys((*view.main_metrics, *view.metrics)) if key in view.tests]
     if not keys:
         return ""
     paired = view.results["paired_test"]

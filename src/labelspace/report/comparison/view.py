@@ -63,6 +63,10 @@ class ComparisonView:
         drawn = dict.fromkeys([*of_kind[0][:1], *(keys[-1] for keys in of_kind if keys)])
         return [*drawn, *(key for key in ("micro_f1",) if key in self.metrics)]
 
+    def best(self, key: str) -> Row:
+        """Return the row with the best figure of a column: the smallest cost, the largest value of a metric."""
+        return ordered(self.rows, key)[-1 if key in COSTS else 0]
+
     @cached_property
     def has_seeds(self) -> bool:
         """True if figures are means over several seeds."""
@@ -156,15 +160,11 @@ def compare_table(results: Row) -> Group:
     last = max((int(key.split("@")[1]) for key in measured), default=0)
     columns = [key for key in measured if key.startswith(("P@", "PSP@")) or key == f"nDCG@{last}"] + view.costs
     table = plain_table("method", *map(title_of, columns))
-    best = {}
-    for key in columns:
-        values = [row[key] for row in view.rows if row.get(key) is not None]
-        best[key] = max(values) if "@" in key else min(values)
     for row in results["rows"]:
         if "error" in row:
             table.add_row(plain(row["method"]), plain("failed, see below", "red"))
             continue
-        cells = (_compared(row, key, view.star(key, row["method"]), row.get(key) == best[key]) for key in columns)
+        cells = (_compared(view, row, key) for key in columns)
         table.add_row(plain(row["method"]), *cells)
     sizes = f"{results['n_train']:,} train, {results['n_test']:,} test, {results['n_labels']:,} labels"
     caption = [plain(view.star_caption)] if view.tests else []
@@ -173,12 +173,12 @@ def compare_table(results: Row) -> Group:
     return Group(titled(f"{results['data']}: {sizes}", table), *caption)
 
 
-def _compared(row: Row, key: str, star: str, is_best: bool) -> Text:
+def _compared(view: ComparisonView, row: Row, key: str) -> Text:
     """Return a figure of a method, with its standard deviation, if any, on a second line."""
     if row.get(key) is None:
         return Text()
-    shown, deviation = cell(row[key]), row.get(f"{key}_std")
-    figure = plain(shown + star, "bold" if is_best else "")
+    shown, star, deviation = cell(row[key]), view.star(key, row["method"]), row.get(f"{key}_std")
+    figure = plain(shown + star, "bold" if row[key] == view.best(key)[key] else "")
     if deviation is None:
         return figure
     decimals = len(shown.partition(".")[2])
