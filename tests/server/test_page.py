@@ -234,8 +234,8 @@ def test_hostile_names_and_texts_are_data(page):
 
 @pytest.fixture(scope="module")
 def examined(browser: sync_api.Browser) -> Iterator[sync_api.Page]:
-    """A page that axe may examine."""
-    with browser.new_context(bypass_csp=True, viewport=DESKTOP) as context:
+    """A page that axe may examine; colors change at once, else axe may see one between light and dark."""
+    with browser.new_context(bypass_csp=True, viewport=DESKTOP, reduced_motion="reduce") as context:
         yield context.new_page()
 
 

@@ -41,7 +41,7 @@ def learn_more(
     each new label. ``labels`` names all of them. If a step fails, the model stays as it was.
     """
     model.check_fitted()
-    method = require(model, PartialFit)
+    require(model, PartialFit)
     views, Y = checks.check_inputs(X), checks.check_labels(Y)
     checks.check_widths(views, model.widths_)
     rejected = sp.csr_matrix(Y.shape, dtype=np.float32) if rejected is None else checks.check_labels(rejected)
@@ -50,12 +50,17 @@ def learn_more(
     known = model.labels_ if labels is None else labels
     if known is not None:
         known = known.counted_with(Y[are_complete])
+    return go_on(model, NewDocuments(model.read(views), Y, rejected, are_complete, known))
+
+
+def go_on(model: Model, new: NewDocuments) -> Sequence[str]:
+    """Let a model that can go on learn from documents that are checked already; return the parts that cannot."""
     before = dict(model.__dict__)
     try:
-        left_out = method.partial_fit(NewDocuments(model.read(views), Y, rejected, are_complete, known))
+        left_out = require(model, PartialFit).partial_fit(new)
         model.forget_derived()
-        model.n_labels_ = int(Y.shape[1])
-        model.attach_labels(known)
+        model.n_labels_ = new.n_labels
+        model.attach_labels(new.labels)
     except BaseException:  # an interrupt too: half of a step must not answer
         model.__dict__ = before
         raise

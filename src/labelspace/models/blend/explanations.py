@@ -101,6 +101,9 @@ class BlendEvidence:
             shares = (log_odds - baseline) * scores / max(float(scores.sum()), SMALL)
         else:
             log_odds, baseline, shares = self._member_shares(label, row)
+            if self.blend.recalibration_ is not None:
+                slope, shift = self.blend.recalibration_.line.tolist()
+                log_odds, baseline, shares = slope * log_odds + shift, slope * baseline + shift, slope * shares
         return self._assembled(label, row, log_odds, baseline, shares, by_member)
 
     def _row(self, label: int) -> Floats:

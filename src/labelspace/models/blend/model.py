@@ -21,6 +21,7 @@ without them, and tell above which probability a given share of the labels is ri
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -58,17 +59,27 @@ from labelspace.models.blend.members import (
     on_features,
     parse_members,
     tuned_params,
+    view_for,
     wide_view,
     word_view,
 )
-from labelspace.models.blend.stacking_model import Candidates, Cooccurrence, count_pairs, fit_passes, second_pass
+from labelspace.models.blend.recalibration import Recalibration
+from labelspace.models.blend.stacking_model import (
+    Candidates,
+    Cooccurrence,
+    add_pairs,
+    count_pairs,
+    fit_passes,
+    second_pass,
+)
 from labelspace.models.blend.stacking_table import MemberTopK, StackingTable
 from labelspace.models.blend.steps import Steps
 from labelspace.models.blend.training import HeldOut, MemberTraining
-from labelspace.models.capabilities import KnowsWords
+from labelspace.models.capabilities import KnowsWords, PartialFit
 from labelspace.models.checks import Inputs
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
+from labelspace.models.partial_fit import NewDocuments, go_on
 from labelspace.models.registry import method
 from labelspace.training.precision_thresholds import PrecisionThresholds, learn_consistent_precision, learn_precision
 from labelspace.types import Bools, Csr, Dataset, Floats, Ints, LabelSpace, Progress, TopK, no_progress
@@ -122,6 +133,7 @@ class Blend(Model):
     pairs_: Cooccurrence = learned(part(Cooccurrence, n_labels="n_labels"))
     precision_: PrecisionThresholds | None = learned(part(PrecisionThresholds, optional=True), default=None)
     consistent_precision_: PrecisionThresholds | None = learned(part(PrecisionThresholds, optional=True), default=None)
+    recalibration_: Recalibration | None = learned(part(Recalibration, optional=True), default=None)
     language_: str = learned(plain(one_of(UNKNOWN, *NAMES)), default=UNKNOWN)
     language_share_: float = learned(plain(real(at_least=0, at_most=1)), default=1.0)  # of the texts
     out_of_fold: Sequence[HeldOut] = ()  # kept of a training with a budget, for members to be left out
@@ -137,7 +149,7 @@ class Blend(Model):
         for member, view in zip(self.members_, self.member_views_, strict=True):
             must(view == TEXT.name or is_member_view(view), f"a view {view}")
             width = sum(self._width(VIEWS[part]) for part in joined_parts(view))
-            must(member.n_labels_ == self.n_labels_, "members of the same labels")
+            must(member.n_labels_ <= self.n_labels_, "members of no other labels")  # not all can add labels
             must(member.widths_ == {member.view.name: width}, f"a member of {width} columns for {view}")
             must((view != TEXT.name) == member.view.is_matrix, f"a member that reads {view}")
             must(member.view.is_matrix or view == member.view.name, f"a member that reads {view}")
@@ -182,6 +194,7 @@ class Blend(Model):
         fingerprint = self._fingerprint(members, views, Y, context)
         views, Y, held_out = self._split(views, Y, context.validation)
         self.pairs_ = count_pairs(Y)
+        self.recalibration_ = None
         folds = [] if held_out is not None else training.folds(Y, self.n_folds, self.effort, self.random_state)
         fold_sizes = [Y.shape[0] - len(fold.held) for fold in folds]
         steps = Steps(training.plan(members, fold_sizes, Y.shape[0]), context.progress)
@@ -313,7 +326,7 @@ class Blend(Model):
         out = TopK.empty(views.n, k)
         predicted, deep = self._predict_members(views, k, depth, allowed)
         table = stacking.stacking_table(predicted, self.n_candidates, self.pairs_.log_counts)
-        probabilities = self.both_passes(table)
+        probabilities = self._recalibrated(self.both_passes(table))
         weights = self._label_weights
         table.rank(probabilities if weights is None else probabilities * weights[table.labels], out, allowed)
         if not depth:
@@ -327,7 +340,7 @@ class Blend(Model):
             deep = deep.rows(rows)
         further = stacking.further_table(predicted, table, deep, rows, self.pairs_.log_counts)
         lowest = stacking.lowest_scores(table, probabilities)[rows]
-        more = stacking.rank_further(further, self.first_pass(further), lowest, k, weights)
+        more = stacking.rank_further(further, self._recalibrated(self.first_pass(further)), lowest, k, weights)
         best = stacking.best_of_both(TopK(out.labels[rows], out.scores[rows]), more)
         out.labels[rows], out.scores[rows] = best.labels, best.scores
         return out
@@ -350,9 +363,40 @@ class Blend(Model):
         return self.forest_.probabilities(table.columns)
 
     def both_passes(self, table: StackingTable) -> Floats:
-        """Return the probabilities of candidates, by both passes."""
+        """Return the probabilities of candidates, by both passes and before recalibration."""
         first = self.first_pass(table)
         return second_pass(table, first, self.second_forest_, self.pairs_) if len(self.forest_.roots) else first
+
+    def _recalibrated(self, probabilities: Floats) -> Floats:
+        return probabilities if self.recalibration_ is None else self.recalibration_.apply(probabilities)
+
+    def partial_fit(self, new: NewDocuments) -> Sequence[str]:
+        """Let the members that can go on learning; the stacking model keeps its trees, and is recalibrated.
+
+        What the stacking model says of the new documents before it has learned them tells whether its probabilities
+        still hold. Documents of which only rejected labels are known do not count there: they would make every
+        probability too low.
+        """
+        complete = np.flatnonzero(new.are_complete)
+        recalibration = self._updated_recalibration(new.X.rows(complete), new.Y[complete])
+        members, left_out = [copy(member) for member in self.members_], []
+        for member, view in zip(members, self.member_views_, strict=True):
+            if isinstance(member, PartialFit):
+                X = member.read(view_for(member, new.X, view))
+                left_out += [f"{member.name}: {part}" for part in go_on(member, new._replace(X=X))]
+            else:
+                left_out.append(str(Member(member.name, view)))
+        self.members_, self.recalibration_ = members, recalibration
+        self.pairs_ = add_pairs(self.pairs_, new.Y[complete])
+        return left_out
+
+    def _updated_recalibration(self, views: Views, Y: Csr) -> Recalibration | None:
+        """Return the recalibration after documents that the members have not learned yet."""
+        if not views.n or not len(self.forest_.roots):
+            return self.recalibration_
+        table = stacking.stacking_table(self.member_topk(views), self.n_candidates, self.pairs_.log_counts)
+        right = table.targets(Y) > 0
+        return (self.recalibration_ or Recalibration.start()).updated(self.both_passes(table), right, views.n)
 
     @property
     def names_documents(self) -> bool:  # type: ignore[override]

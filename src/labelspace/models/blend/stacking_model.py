@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Annotated, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelspace.estimator.state_constraints import are_sorted_spans, array, ids, must, offsets
 from labelspace.kernels.threads import run_blocks
@@ -80,17 +81,43 @@ def count_pairs(Y: Csr) -> Cooccurrence:
     >>> pairs.partners.tolist(), pairs.shared.tolist(), pairs.starts.tolist()
     ([1, 2], [2.0, 1.0], [0, 1, 2, 2])
     """
+    counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float32)
+    return _most_frequent(_shared_documents(Y), counts, max(Y.shape[0], 1))
+
+
+def add_pairs(pairs: Cooccurrence, Y: Csr) -> Cooccurrence:
+    """Return the counts of pairs with further documents; Y may have further labels too.
+
+    >>> pairs = count_pairs(Csr(np.array([[1, 1], [1, 1]], np.float32)))
+    >>> more = add_pairs(pairs, Csr(np.array([[1, 0, 1], [1, 1, 0]], np.float32)))
+    >>> more.partners.tolist(), more.shared.tolist(), more.counts.tolist(), more.n_documents.tolist()
+    ([1, 2], [3.0, 1.0], [4.0, 3.0, 1.0], [4.0])
+    """
+    n_labels = Y.shape[1]
+    n_new = n_labels - len(pairs.counts)
+    starts = np.append(pairs.starts, np.full(n_new, pairs.starts[-1]))
+    known = sp.csr_matrix((pairs.shared, pairs.partners, starts), shape=(n_labels, n_labels))
+    counts = np.append(pairs.counts, np.zeros(n_new, np.float32)) + np.bincount(Y.indices, minlength=n_labels)
+    size = int(pairs.n_documents[0]) + Y.shape[0]
+    return _most_frequent(known + _shared_documents(Y), counts.astype(np.float32), size)
+
+
+def _shared_documents(Y: Csr) -> Csr:
+    """Count the documents that every two labels share; documents with many labels are not counted."""
     few = np.diff(Y.indptr) <= MAX_DOCUMENT_LABELS
-    pairs = cooccurrence_counts(Y if few.all() else Y[few]).tocoo()
+    return cooccurrence_counts(Y if few.all() else Y[few])
+
+
+def _most_frequent(counted: Csr, counts: Floats, n_documents: int) -> Cooccurrence:
+    """Return the most frequent pairs, each once."""
+    pairs = counted.tocoo()
     kept = np.flatnonzero(pairs.row < pairs.col)
     if len(kept) > MAX_PAIRS:
         kept = np.sort(kept[np.argsort(-pairs.data[kept], kind="stable")[:MAX_PAIRS]])
     order = kept[np.lexsort((pairs.col[kept], pairs.row[kept]))]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(pairs.row[order], minlength=Y.shape[1]))])
-    counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float32)
-    size = np.array([max(Y.shape[0], 1)], np.float32)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(pairs.row[order], minlength=len(counts)))])
     partners, shared = pairs.col[order].astype(np.int32), pairs.data[order].astype(np.float32)
-    return Cooccurrence(partners, shared, starts.astype(np.int64), counts, size)
+    return Cooccurrence(partners, shared, starts.astype(np.int64), counts, np.array([n_documents], np.float32))
 
 
 def shortlist(table: StackingTable, probabilities: Floats, pairs: Cooccurrence) -> Shortlist:

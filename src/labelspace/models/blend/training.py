@@ -174,7 +174,12 @@ def member_key(number: int, fold: int | None = None) -> str:
 
 def predict_member(member: Model, views: Views, view: str, k: int, allowed: Bools | None = None) -> TopK:
     """Return the k best labels of each document by a member, among the allowed ones; inputs are checked already."""
-    return member._predict(member.read(view_for(member, views, view)), k, allowed)
+    X = member.read(view_for(member, views, view))
+    if allowed is not None:
+        allowed = allowed[: member.n_labels_]
+        if not allowed.any():
+            return TopK.empty(views.n, k)
+    return member._predict(X, min(k, member.n_labels_), allowed).padded(k)
 
 
 def predict_member_twice(
@@ -182,9 +187,9 @@ def predict_member_twice(
 ) -> tuple[TopK, TopK]:
     """Return the k best of all labels by a member, and the ``depth`` best of the allowed ones."""
     X = member.read(view_for(member, views, view))
-    if isinstance(member, PredictsTwice):
+    if isinstance(member, PredictsTwice) and len(allowed) == member.n_labels_:
         return member.predict_twice(X, k, depth, allowed)
-    return member._predict(X, k), member._predict(X, depth, allowed)
+    return predict_member(member, views, view, k), predict_member(member, views, view, depth, allowed)
 
 
 def side_by_side(predicted: Sequence[TopK]) -> MemberTopK:
