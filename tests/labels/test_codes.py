@@ -192,7 +192,7 @@ def test_the_tree_has_exactly_the_prefixes_of_the_codes(codes):
         assert children or not tree.first_child[node]
     paths = [[number[row[:size]] for size in range(codes.code_length + 1)] for row in rows]
     assert tree.ancestors().tolist() == paths
-    assert [tree.path(label).tolist() for label in range(len(rows))] == paths
+    assert [tree.ancestors()[label].tolist() for label in range(len(rows))] == paths
     assert tree.leaf_of.tolist() == [path[-1] for path in paths]
     for leaf, code in enumerate(levels[-1]):
         labels = tree.labels[tree.label_starts[leaf] : tree.label_starts[leaf + 1]].tolist()

@@ -75,7 +75,7 @@ def is_data_file(path: Path) -> bool:
     """Return whether there is such a file, on disk or in an archive."""
     if path.is_file():
         return True
-    archive = None if ".zip" not in str(path).lower() else zip_archive(path)
+    archive = zip_archive(path)
     return archive is not None and archive[1] in list_archive(archive[0])
 
 
@@ -84,6 +84,5 @@ def files_in(folder: Path) -> list[Path]:
     if folder.is_dir():
         return sorted(path for path in folder.iterdir() if path.is_file())
     names = list_archive(folder)
-    heads = {name.rpartition("/")[0] for name in names}
-    top = min(heads, key=len, default="")
+    top = min((name.rpartition("/")[0] for name in names), key=len, default="")
     return sorted(folder / name for name in names if name.rpartition("/")[0] == top)

@@ -21,7 +21,6 @@ from labelspace.types import Csr
 Array = npt.NDArray[Any]
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _MAX_UNPACKED = 2**30, 100  # bytes of all arrays of a file, or times its size on disk
-_SPARSE = {"csr", "csc"}
 
 
 def read_array(path: str | Path) -> Array:
@@ -126,16 +125,16 @@ def dense_rows(array: Array, where: str) -> Csr:
 def sparse_matrix(arrays: dict[str, Array], where: str) -> Csr:
     """Return the matrix that ``scipy.sparse.save_npz`` saved as these arrays, as csr float32."""
     kind = _kind(arrays, where)
-    data, indices, indptr = (arrays.get(name, np.empty(0)) for name in ("data", "indices", "indptr"))
-    shape = arrays.get("shape", np.empty(0))
+    data, indices, indptr, shape = (arrays.get(name, np.empty(0)) for name in ("data", "indices", "indptr", "shape"))
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise DataError(f"{where} must have a shape of two integers, but has {shape[:5].tolist()}; save it again")
     n_rows, n_columns = (int(size) for size in shape)
     _check_shape((n_rows, n_columns), where)
     outer, inner = (n_rows, n_columns) if kind == "csr" else (n_columns, n_rows)
     _check_parts(data, indices, indptr, outer, inner, where)
+    index = np.int64 if len(data) > MAX_COLUMNS else np.int32
     with np.errstate(over="ignore"):  # values that overflow are refused next
-        parts = data.astype(np.float32), _as_index(indices, len(data)), _as_index(indptr, len(data))
+        parts = data.astype(np.float32), indices.astype(index), indptr.astype(index)
     matrix = (sp.csr_matrix if kind == "csr" else sp.csc_matrix)(parts, shape=(n_rows, n_columns)).tocsr()
     matrix.sum_duplicates()
     return _finite(matrix, where)
@@ -145,7 +144,7 @@ def _kind(arrays: dict[str, Array], where: str) -> str:
     given = arrays.get("format", np.array(""))
     kind = given.item() if given.ndim == 0 and given.dtype.kind in "SU" else ""
     kind = kind.decode(errors="replace") if isinstance(kind, bytes) else kind
-    if kind not in _SPARSE:
+    if kind not in ("csr", "csc"):
         listed = ", ".join(sorted(arrays))[:80]
         problem = f"has the format {kind!r}" if kind else f"has the arrays {listed}"
         remedy = "save it with scipy.sparse.save_npz(path, matrix.tocsr())"
@@ -174,10 +173,6 @@ def _check_parts(data: Array, indices: Array, indptr: Array, outer: int, inner: 
         wrong = f"indices from 0 to {inner - 1}"
     if wrong is not None:
         raise DataError(f"{where} must have {wrong}, as a sparse matrix of SciPy, but lacks it; save it again")
-
-
-def _as_index(array: Array, n_values: int) -> Array:
-    return array.astype(np.int64 if n_values > MAX_COLUMNS else np.int32)
 
 
 def _finite(matrix: Csr, where: str) -> Csr:

@@ -65,11 +65,13 @@ def clean(documents: Documents, names: Collection[str] = FIXED) -> Cleaned:
 
 def _with_one_label_space(documents: Documents) -> Documents:
     """Return the documents with the labels of all splits in each, without ids that are only row numbers."""
-    labels, parts = documents.labels, {}
-    for name, part in documents.parts.items():
+    labels = documents.labels
+
+    def widen(part: Dataset) -> Dataset:
         ids = part.ids if has_own_ids(part) else None
-        parts[name] = replace(part, Y=widened(part.Y, len(labels)), labels=labels, ids=ids)
-    return replace(documents, parts=parts)
+        return replace(part, Y=widened(part.Y, len(labels)), labels=labels, ids=ids)
+
+    return documents.changed(widen)
 
 
 def _repair(cleaned: Cleaned, check: str, repair: Callable[[str], str]) -> None:
@@ -116,11 +118,7 @@ def with_labels(documents: Documents, into: Longs, names: Sequence[str]) -> Docu
     Synonyms and edges go with the labels, except for edges from a label to itself; a circle is an error.
     """
     labels, number = merged_labels(documents.labels, into, names)
-    parts = {
-        name: replace(part, Y=merged_columns(part.Y, number, len(labels)), labels=labels)
-        for name, part in documents.parts.items()
-    }
-    return replace(documents, parts=parts)
+    return documents.changed(lambda part: replace(part, Y=merged_columns(part.Y, number, len(labels)), labels=labels))
 
 
 def _remove_edges(cleaned: Cleaned) -> None:
@@ -133,8 +131,7 @@ def _remove_edges(cleaned: Cleaned) -> None:
     n = len(labels)
     kept = ~np.isin(edges[:, 0] * n + edges[:, 1], redundant[:, 0] * n + redundant[:, 1])
     labels = replace(labels, hierarchy=Hierarchy.from_edges(edges[kept], n))
-    parts = {name: replace(part, labels=labels) for name, part in cleaned.documents.parts.items()}
-    cleaned.documents = replace(cleaned.documents, parts=parts)
+    cleaned.documents = cleaned.documents.changed(lambda part: replace(part, labels=labels))
 
 
 def _remove(cleaned: Cleaned, check: str, marks: Bools) -> None:
@@ -144,9 +141,8 @@ def _remove(cleaned: Cleaned, check: str, marks: Bools) -> None:
         start = documents.starts[name]
         kept = np.flatnonzero(~marks[start : start + len(part)] | (name == TEST))
         if not len(kept):
-            problem = f"{check} would remove all {len(part):,}"
-            remedy = f"leave it out: skip={check}"
-            raise DataError(f"{name} must keep a document, but {problem}; {remedy}", options=["skip="])
+            problem = f"{check} would remove all {len(part):,}; leave it out: skip={check}"
+            raise DataError(f"{name} must keep a document, but {problem}", options=["skip="])
         cleaned.count(check, f"documents removed from {name}", len(part) - len(kept))
         parts[name] = part if len(kept) == len(part) else part.rows(kept)
     cleaned.documents = replace(documents, parts=parts)

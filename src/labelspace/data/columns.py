@@ -3,10 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from labelspace.data.fields import check_column
 from labelspace.data.read_options import TableOptions
 from labelspace.data.records import FIELDS
 from labelspace.errors import ParameterError
@@ -97,9 +95,3 @@ def is_table(names: Sequence[str], columns: Columns, with_labels: bool) -> bool:
     required = set(required_columns(columns, with_labels))
     present = required.intersection(names)
     return present == required or bool(present.difference(FIELDS)) or not {"text", "features"}.intersection(names)
-
-
-def check_columns(path: str | Path, names: Sequence[str], columns: Columns, with_labels: bool) -> None:
-    """Raise DataError for a missing column."""
-    for name in required_columns(columns, with_labels):
-        check_column(path, names, name)

@@ -110,9 +110,7 @@ def _convert_folder(
     train = parts["train"]
     if fmt.split_names is not None:  # the files of all splits share one list of labels
         parts = _with_one_label_space(parts)
-    fitted = None
-    if fmt.needs_features and train.X is None:
-        fitted = vectorizer.fit(train.texts or [])
+    fitted = vectorizer.fit(train.texts or []) if fmt.needs_features and train.X is None else None
     written = {}
     for name, part in parts.items():
         path = target / (f"{name}{ending}" if fmt.split_names is None else fmt.split_names[name])

@@ -178,10 +178,9 @@ class LabelColumn:
         """Return Y, 0/1 of shape (n, n_labels)."""
         found = (label if isinstance(label, int) else self._find(space, label) for label in self._code_of)
         label_ids = np.fromiter(found, np.int32, len(self._code_of))
-        codes = np.frombuffer(self._codes, np.int32) if self._codes else np.empty(0, np.int32)
-        indptr = np.concatenate([[0], np.cumsum(np.frombuffer(self._counts, np.int32))])
-        ones = np.ones(len(codes), np.float32)
-        Y = sp.csr_matrix((ones, label_ids[codes], indptr), shape=(len(self._counts), len(space)))
+        columns = label_ids[np.asarray(self._codes)]
+        indptr = np.concatenate([[0], np.cumsum(self._counts)])
+        Y = sp.csr_matrix((np.ones(len(columns), np.float32), columns, indptr), shape=(len(self._counts), len(space)))
         Y.sum_duplicates()  # a document may have both a name and its id
         Y.data[:] = 1
         return Y

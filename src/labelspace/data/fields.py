@@ -23,25 +23,13 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from labelspace.data.read_options import NO_SEPARATOR, ReadOptions
-from labelspace.data.records import (
-    Label,
-    Location,
-    Record,
-    Rows,
-    distinct_labels,
-    parsed_list,
-    shown,
-    subject_label,
-    to_record,
-    without_brackets,
-)
+from labelspace.data.records import Label, Location, Record, Rows, cell_labels, shown, split_cell, to_record
 from labelspace.errors import DataError
 from labelspace.types import Fields
 
 LISTS = ("|", ";", "\n", "><")
 SEPARATORS = (*LISTS, ",")
 SHOWN = {"\n": "line ends", "><": "><", " ": "spaces"}
-_ENTITY = re.compile(r"&#?\w{1,10};")  # its semicolon separates nothing
 # Share of the names that must be known labels for a separator to be right. New files have new labels, so that a larger
 # share would leave the separator open; with a smaller one, parts of names would do.
 _KNOWN_SHARE = 0.5
@@ -51,25 +39,6 @@ _TIMES_PARTS = 1.5  # how much more often parts, or cells, recur than the others
 _TIMES_COMMAS = 10  # how many more cells have commas than another mark, so that the mark may be a slip
 _UNIQUE = 0.8  # share of the cells with commas that are different, if they are lists
 IsKnown = Callable[[str], bool]
-
-
-def split_cell(cell: str, separator: str | None) -> list[str]:
-    """Return the names in a cell, without spaces around them and without empty ones.
-
-    >>> split_cell("red ; green;", ";"), split_cell("<python><pandas>", "><"), split_cell("R&amp;D; a", ";")
-    (['red', 'green'], ['python', 'pandas'], ['R&amp;D', 'a'])
-    """
-    if separator is None:
-        parts = [cell]
-    elif separator == "><":
-        parts = cell.strip().removeprefix("<").removesuffix(">").split("><")
-    elif separator == ";" and "&" in cell:
-        entities = [match.end() - 1 for match in _ENTITY.finditer(cell)]
-        cuts = [at for at, char in enumerate(cell) if char == ";" and at not in entities]
-        parts = [cell[start + 1 : stop] for start, stop in zip([-1, *cuts], [*cuts, len(cell)], strict=True)]
-    else:
-        parts = cell.split(separator)
-    return [part for part in map(str.strip, parts) if part]
 
 
 def detect_separator(cells: Sequence[str], path: str | Path, is_known: IsKnown | None = None) -> str | None:
@@ -188,9 +157,8 @@ def _label_columns(columns: ColumnSample, options: ReadOptions) -> tuple[str, ..
     found = [name for name in columns.names if name == "labels"] or _called(columns.names, LABEL_NAMES)
     if found:
         if len(found) > 1:
-            problem = f"{columns.path} has {' and '.join(found)}"
-            remedy = f"name it: labels={found[0]!r}"
-            raise DataError(f"the column with the labels must be clear, but {problem}; {remedy}", options=["labels="])
+            problem = f"{columns.path} has {' and '.join(found)}; name it: labels={found[0]!r}"
+            raise DataError(f"the column with the labels must be clear, but {problem}", options=["labels="])
         return tuple(found)
     numbered = {name: _NUMBERED.fullmatch(name.lower()) for name in columns.names}
     return tuple(name for name, match in numbered.items() if match and match[1] in LABEL_NAMES)
@@ -338,26 +306,3 @@ def row_labels(row: Mapping[str, object], fields: Fields, location: Location) ->
     for name in fields.labels:
         found += cell_labels(row.get(name), name, fields.label_separator, location)
     return tuple(dict.fromkeys(found))
-
-
-def cell_labels(value: object, name: str, separator: str | None, location: Location) -> tuple[Label, ...]:
-    """Return the labels of one cell: a list, a text with some names, an id, or a subject.
-
-    >>> cell_labels("a|b", "labels", "|", Location("a.csv", 2)), cell_labels('["a|b"]', "labels", "|", Location("", 1))
-    (('a', 'b'), ('a|b',))
-    """
-    if value is None or (isinstance(value, float) and value != value):  # NaN, as pandas writes what is missing
-        return ()
-    if isinstance(value, str):
-        text = value.strip()
-        if not text.startswith("["):
-            names = split_cell(text, separator)
-            return distinct_labels([without_brackets(name) if ":" in name else name for name in names], location)
-        value = parsed_list(text, name, location)
-    if isinstance(value, (int, dict)):  # not Mapping: that check takes as long as all others together
-        value = [value]
-    if not isinstance(value, list):
-        rule = f"{name!r} to be a list or a text"
-        raise location.expected(rule, f"it is {shown(value)}", 'write ["name", ...] or [id, ...]')
-    labels = [subject_label(item, location) if isinstance(item, dict) else item for item in value]
-    return distinct_labels(labels, location)

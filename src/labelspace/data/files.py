@@ -24,10 +24,8 @@ from labelspace.types.limits import MAX_LINE_BYTES
 Item = TypeVar("Item")
 STDIN = "-"
 UTF_8 = "utf-8"
-_BOM = b"\xef\xbb\xbf"
 _BUFFER = 2**18
 _report: ContextVar[Callable[[int, int], None] | None] = ContextVar("report of how much was read", default=None)
-WINDOWS_1252 = "windows-1252"
 LATIN_1 = "latin-1"
 SCANNED, UNPACKED = 2**26, 2**22  # bytes that are decoded; fewer of a compressed file, since unpacking takes time
 _BLOCK = 2**18
@@ -153,7 +151,7 @@ def _utf8_lines(path: str | Path, file: BinaryIO) -> Iterator[tuple[int, str]]:
         if len(raw) > limit:
             raise too_long(path, number)
         try:
-            yield number, (raw.removeprefix(_BOM) if number == 1 else raw).decode()
+            yield number, (raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw).decode()
         except UnicodeDecodeError as error:
             problem = f"byte {error.start + 1} of the line is 0x{error.object[error.start]:02x}"
             remedy = "save the file as UTF-8, or name its encoding, such as encoding='windows-1252'"
@@ -211,9 +209,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield temporary
         temporary.replace(target)
     except OSError as error:
-        problem = f"that failed ({error.strerror or error})"
-        remedy = "free some space or give another name"
-        raise DataError(f"the data must be written to {path}, but {problem}; {remedy}") from error
+        problem = f"that failed ({error.strerror or error}); free some space or give another name"
+        raise DataError(f"the data must be written to {path}, but {problem}") from error
     except UnicodeEncodeError as error:
         problem = f"has the lone surrogate {error.object[error.start]!r}"
         raise DataError(f"text for {path} must be valid Unicode, but {problem}; replace it before writing") from error
@@ -313,4 +310,4 @@ def _not_utf8(path: str | Path, block: bytes, head: bytes) -> str:
         problem = "it is neither UTF-8, UTF-16 nor Western European"
         remedy = "name it: encoding='windows-1251', 'shift_jis', 'gb18030', ..."
         raise DataError(f"the encoding of {path} must be known, but {problem}; {remedy}", options=["encoding="])
-    return LATIN_1 if _UNDEFINED.intersection(sample) else WINDOWS_1252
+    return LATIN_1 if _UNDEFINED.intersection(sample) else "windows-1252"

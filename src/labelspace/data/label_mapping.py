@@ -56,9 +56,8 @@ def in_label_space(
     """
     known = given if own is None else own
     if known is not None and len(known) < Y.shape[1]:
-        problem = f"has {Y.shape[1]} columns for {len(known)} names"
-        remedy = "give the label names of this data set"
-        raise DataError(f"{where} must have no more labels than are known, but {problem}; {remedy}")
+        problem = f"has {Y.shape[1]} columns for {len(known)} names; give the label names of this data set"
+        raise DataError(f"{where} must have no more labels than are known, but {problem}")
     if given is not None and own is not None:
         return matched_labels(Y, own, given)
     space = numbered_labels(Y.shape[1], Y.nnz, where, 1) if known is None else known

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -17,6 +18,7 @@ from labelspace.types.limits import MAX_LINE_BYTES
 
 MAX_LABEL_ID = 2**31 - 2
 FIELDS = ("id", "text", "features", "labels")
+_ENTITY = re.compile(r"&#?\w{1,10};")  # its semicolon separates nothing
 
 
 class Subject(NamedTuple):
@@ -225,6 +227,48 @@ def distinct_labels(values: Iterable[object], location: Location) -> tuple[Label
             raise location.expected(rule, f"one is {shown(value)}", "correct it, or write a name")
         distinct[value] = None
     return tuple(distinct)
+
+
+def cell_labels(value: object, name: str, separator: str | None, location: Location) -> tuple[Label, ...]:
+    """Return the labels of one cell: a list, a text with some names, an id, or a subject.
+
+    >>> cell_labels("a|b", "labels", "|", Location("a.csv", 2)), cell_labels('["a|b"]', "labels", "|", Location("", 1))
+    (('a', 'b'), ('a|b',))
+    """
+    if value is None or (isinstance(value, float) and value != value):  # NaN, as pandas writes what is missing
+        return ()
+    if isinstance(value, str):
+        text = value.strip()
+        if not text.startswith("["):
+            names = split_cell(text, separator)
+            return distinct_labels([without_brackets(name) if ":" in name else name for name in names], location)
+        value = parsed_list(text, name, location)
+    if isinstance(value, (int, dict)):  # not Mapping: that check takes as long as all others together
+        value = [value]
+    if not isinstance(value, list):
+        rule = f"{name!r} to be a list or a text"
+        raise location.expected(rule, f"it is {shown(value)}", 'write ["name", ...] or [id, ...]')
+    labels = [subject_label(item, location) if isinstance(item, dict) else item for item in value]
+    return distinct_labels(labels, location)
+
+
+def split_cell(cell: str, separator: str | None) -> list[str]:
+    """Return the names in a cell, without spaces around them and without empty ones.
+
+    >>> split_cell("red ; green;", ";"), split_cell("<python><pandas>", "><"), split_cell("R&amp;D; a", ";")
+    (['red', 'green'], ['python', 'pandas'], ['R&amp;D', 'a'])
+    """
+    if separator is None:
+        parts = [cell]
+    elif separator == "><":
+        parts = cell.strip().removeprefix("<").removesuffix(">").split("><")
+    elif separator == ";" and "&" in cell:
+        entities = [match.end() - 1 for match in _ENTITY.finditer(cell)]
+        cuts = [at for at, char in enumerate(cell) if char == ";" and at not in entities]
+        parts = [cell[start + 1 : stop] for start, stop in zip([-1, *cuts], [*cuts, len(cell)], strict=True)]
+    else:
+        parts = cell.split(separator)
+    return [part for part in map(str.strip, parts) if part]
 
 
 def shown(value: object) -> str:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from labelspace.data.columns import check_columns, required_columns
+from labelspace.data.columns import required_columns
+from labelspace.data.fields import check_column
 from labelspace.data.records import Record, Rows, checked_id
 from labelspace.errors import DataError
 from labelspace.types import Columns, Csr, Hierarchy, LabelSpace, Longs
@@ -30,9 +31,10 @@ def table_records(
     ``is_checked`` says that the file is known to have the columns.
     """
     names = [] if is_checked else rows.names()
-    if names:  # an empty file has no columns
-        check_columns(path, names, columns, with_labels)
-    for number, (location, row) in enumerate(rows.read(["id", *required_columns(columns, with_labels)]), first):
+    required = required_columns(columns, with_labels)
+    for name in required if names else ():  # an empty file has no columns
+        check_column(path, names, name)
+    for number, (location, row) in enumerate(rows.read(["id", *required]), first):
         labels = row_labels(row, columns) if with_labels else ()
         yield Record(checked_id(row.get("id"), number, location), row_text(row, columns), None, labels, location.line)
 
@@ -55,9 +57,8 @@ def row_texts(inputs: Iterable[Any], columns: Columns | None) -> Iterable[Any]:
     texts = []
     for number, given in enumerate(inputs):
         if isinstance(given, Mapping) and not set(columns.inputs).intersection(given):
-            problem = f"row {number} has: {', '.join(map(str, given))[:80]}"
-            remedy = "name its fields like them"
-            raise DataError(f"a row must have some of the columns {', '.join(columns.inputs)}, but {problem}; {remedy}")
+            problem = f"row {number} has: {', '.join(map(str, given))[:80]}; name its fields like them"
+            raise DataError(f"a row must have some of the columns {', '.join(columns.inputs)}, but {problem}")
         texts.append(row_text(given, columns) if isinstance(given, Mapping) else given)
     return texts
 

@@ -42,9 +42,8 @@ class Codes:
             raise DataError(f"codes must be a matrix (labels, digits), but are of shape {self.digits.shape}; give some")
         low, high = int(self.digits.min()), int(self.digits.max())
         if low < 0 or high >= self.code_size:
-            raise DataError(
-                f"digits must be from 0 to {self.code_size - 1}, but are from {low} to {high}; correct them"
-            )
+            rule = f"digits must be from 0 to {self.code_size - 1}"
+            raise DataError(f"{rule}, but are from {low} to {high}; correct them")
         object.__setattr__(self, "digits", np.ascontiguousarray(self.digits, dtype=np.int32))
 
     @property
@@ -123,7 +122,7 @@ class CodeTree:
     >>> tree = CodeTree.from_codes(Codes(np.array([[1, 0], [0, 2], [1, 0], [1, 1]], np.int32), code_size=3))
     >>> tree.first_child.tolist(), tree.last_child.tolist(), tree.digit.tolist()
     ([1, 3, 4, 0, 0, 0], [3, 4, 6, 0, 0, 0], [-1, 0, 1, 2, 0, 1])
-    >>> tree.labels.tolist(), tree.label_starts.tolist(), tree.path(2).tolist()
+    >>> tree.labels.tolist(), tree.label_starts.tolist(), tree.ancestors()[2].tolist()
     ([1, 0, 2, 3], [0, 1, 3, 4], [0, 2, 4])
     """
 
@@ -198,13 +197,14 @@ class CodeTree:
             nodes = np.where(exist, 1 + at, 0)
         return np.where(exist, nodes, -1)
 
-    def path(self, label: int) -> Ints:
-        """Return the nodes from the root to the leaf of a label. Shape (code_length + 1,)."""
-        return np.asarray(self._paths(self.leaf_of[label : label + 1])[0])
-
     def ancestors(self) -> Ints:
         """Return the path of every label, root first. Shape (n_labels, code_length + 1)."""
-        return self._paths(self.leaf_of)
+        paths = np.zeros((len(self.leaf_of), self.code_length + 1), np.int32)
+        paths[:, -1] = self.leaf_of
+        for level in range(self.code_length - 1, 0, -1):
+            start, stop = self.level_starts[level], self.level_starts[level + 1]
+            paths[:, level] = start - 1 + np.searchsorted(self.first_child[start:stop], paths[:, level + 1], "right")
+        return paths
 
     def to_nodes(self) -> TreeNodes:
         """Convert to a tree with a leaf per label: labels that share a code become its children.
@@ -235,14 +235,6 @@ class CodeTree:
         parts = ((first, 0 * shared), (last, 0 * shared), (label, shared))
         first, last, label = (np.append(nodes[kept], more).astype(np.int32) for nodes, more in parts)
         return TreeNodes(first, last, label)
-
-    def _paths(self, leaves: Ints) -> Ints:
-        paths = np.zeros((len(leaves), self.code_length + 1), np.int32)
-        paths[:, -1] = leaves
-        for level in range(self.code_length - 1, 0, -1):
-            start, stop = self.level_starts[level], self.level_starts[level + 1]
-            paths[:, level] = start - 1 + np.searchsorted(self.first_child[start:stop], paths[:, level + 1], "right")
-        return paths
 
 
 def code_summary(codes: Codes) -> dict[str, Any]:

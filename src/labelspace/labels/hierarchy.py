@@ -63,10 +63,8 @@ def _closed(kernel: Callable[..., None], top: TopK, hierarchy: Hierarchy, k: int
     n_labels = int(hierarchy.parents.shape[0])
     largest = top.labels.max(initial=-1)
     if largest >= n_labels:
-        raise DataError(
-            f"the hierarchy must be over all labels of the TopK, but has {n_labels} labels and one is {largest}; "
-            "build it with the model's number of labels"
-        )
+        problem = f"has {n_labels} labels and one is {largest}; build it with the model's number of labels"
+        raise DataError(f"the hierarchy must be over all labels of the TopK, but {problem}")
     ancestry = kernels.Ancestry(hierarchy.parents.indptr, hierarchy.parents.indices, hierarchy.levels)
     out = TopK.empty(len(top), k)
 

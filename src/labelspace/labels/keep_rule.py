@@ -55,10 +55,8 @@ def omitted(ranked: TopK, judged: TopK, answer: TopK, rule: KeepRule, labels: La
         probability = dict(zip(listed, scores, strict=True))
         probability |= dict(zip(judged.labels[row].tolist(), judged.scores[row].tolist(), strict=True))
         dropped = [label for label in listed if label >= 0 and label not in kept]
-        reasons = [_reason(label, probability[label], kept, rule, labels) for label in dropped]
-        found.append(
-            [Omitted(label, probability[label], reason) for label, reason in zip(dropped, reasons, strict=True)]
-        )
+        reasons = {label: _reason(label, probability[label], kept, rule, labels) for label in dropped}
+        found.append([Omitted(label, probability[label], reason) for label, reason in reasons.items()])
     return found
 
 

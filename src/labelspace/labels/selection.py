@@ -105,9 +105,8 @@ def branch_label(labels: LabelSpace, path: str) -> int:
     if not found:
         raise _unknown("under", path, labels, "a label of the hierarchy")
     names = ", ".join(repr(labels.names[label]) for label in found[:SHOWN])
-    raise ParameterError(
-        f"under must be one label of the hierarchy, but {path!r} is the end of {len(found)}: {names}; write more of it"
-    )
+    problem = f"{path!r} is the end of {len(found)}: {names}"
+    raise ParameterError(f"under must be one label of the hierarchy, but {problem}; write more of it")
 
 
 def _named_at_the_end(labels: LabelSpace, step: str) -> list[int]:
@@ -130,10 +129,8 @@ def _ends_with(labels: LabelSpace, hierarchy: Hierarchy, label: int, steps: Sequ
 
 def _hierarchy(labels: LabelSpace) -> Hierarchy:
     if labels.hierarchy is None:
-        raise ParameterError(
-            "under needs a hierarchy of the labels, but the model was trained without one; use include, or put a "
-            "hierarchy.tsv into the data folder and train again"
-        )
+        remedy = "use include, or put a hierarchy.tsv into the data folder and train again"
+        raise ParameterError(f"under needs a hierarchy of the labels, but the model was trained without one; {remedy}")
     return labels.hierarchy
 
 
@@ -164,10 +161,8 @@ class _Reader:
         for number, line in lines(path):
             size += len(line)
             if size > limit:
-                raise DataError(
-                    f"a file of labels must have at most {limit} characters, but {path} has more; give a file with one "
-                    f"name per line, or {MAX_SELECTION_CHARACTERS.raise_it}"
-                )
+                remedy = f"give a file with one name per line, or {MAX_SELECTION_CHARACTERS.raise_it}"
+                raise DataError(f"a file of labels must have at most {limit} characters, but {path} has more; {remedy}")
             item = line.strip()
             if not item:
                 continue

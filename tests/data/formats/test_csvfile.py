@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.data.fields import cell_labels, detect_separator, field_records
+from labelspace.data.fields import detect_separator, field_records
 from labelspace.data.formats.csvfile import format_labels, open_csv
-from labelspace.data.records import Location, Record
+from labelspace.data.records import Location, Record, cell_labels
 from labelspace.data.source import iter_records, read_dataset
 from labelspace.errors import DataError
 from labelspace.types import Fields

@@ -1,4 +1,3 @@
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -7,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from labelspace.labels.codes import Codes, CodeTree  # noqa: E402
+from labelspace.models.secseq.sequence_search import Generation  # noqa: E402
 from labelspace.models.secseq.sequence_search import generate_sequences as generate  # noqa: E402
 from tests.models.secseq.decoder_twin import (  # noqa: E402
     code_tree,
@@ -64,6 +64,15 @@ def codes_of(tree, leaves):
     return tuple(tuple(prefix_of(tree, leaf)) for leaf in leaves if leaf >= 0)
 
 
+def generating(max_sequence):
+    """``generate_sequences`` with this maximum."""
+
+    def generate_sequences(decoder, encoder_states, tree, m, seed=None):
+        return generate(decoder, encoder_states, tree, Generation(m, max_sequence * tree.code_length, seed))
+
+    return generate_sequences
+
+
 def case(code_length, encoder="bag", seed=0, n=2):
     decoder = random_decoder(code_length, sequences=True, encoder=encoder, seed=seed, spread=0.8).requires_grad_(False)
     return decoder, random_states(decoder, n), CodeTree.from_codes(Codes(CODES[code_length], 3))
@@ -75,7 +84,7 @@ def case(code_length, encoder="bag", seed=0, n=2):
     + [("gru", 2, 3), ("convolution", 2, 3)],
 )
 def test_a_beam_of_all_sequences_has_each_with_its_probability(encoder, code_length, max_labels):
-    generate_sequences = partial(generate, max_sequence=max_labels)
+    generate_sequences = generating(max_labels)
     decoder, encoder_states, tree = case(code_length, encoder)
     exact = [
         all_sequences(decoder, one_document(encoder_states, row), CODES[code_length], max_labels) for row in range(2)
@@ -103,7 +112,7 @@ def test_a_beam_of_all_sequences_has_each_with_its_probability(encoder, code_len
 
 
 def test_sequences_of_a_narrow_beam_are_weighted_by_their_share_of_its_probability():
-    generate_sequences = partial(generate, max_sequence=3)
+    generate_sequences = generating(3)
     decoder, encoder_states, tree = case(2)
     leaves, weights = generate_sequences(decoder, encoder_states, tree, 3)
     for row in range(2):
@@ -120,7 +129,7 @@ def test_sequences_of_a_narrow_beam_are_weighted_by_their_share_of_its_probabili
 @pytest.mark.parametrize("seed", [None, 3])
 @pytest.mark.parametrize("m", [1, 2, 5])
 def test_sequences_have_existing_codes_none_twice_and_every_document_has_one(code_length, seed, m):
-    generate_sequences = partial(generate, max_sequence=6)
+    generate_sequences = generating(6)
     for decoder_seed in range(3):
         decoder, encoder_states, tree = case(code_length, seed=decoder_seed, n=4)
         leaves, weights = generate_sequences(decoder, encoder_states, tree, m, seed)
@@ -138,7 +147,7 @@ def test_sequences_have_existing_codes_none_twice_and_every_document_has_one(cod
 
 def test_a_beam_of_one_leaves_a_prefix_whose_codes_are_used_up():
     """A decoder that prefers one prefix: after its only code it must take another one, or end."""
-    generate_sequences = partial(generate, max_sequence=3)
+    generate_sequences = generating(3)
     decoder, encoder_states, tree = case(2)
     for layer, bias in ((decoder.outputs[0], [0.0, 50.0, 0.0, -50.0]), (decoder.outputs[1], [0.0, 0.0, 0.0])):
         layer.weight.zero_()
@@ -153,7 +162,7 @@ def test_a_beam_of_one_leaves_a_prefix_whose_codes_are_used_up():
 
 
 def test_the_end_is_never_first_and_ends_the_sequence():
-    generate_sequences = partial(generate, max_sequence=4)
+    generate_sequences = generating(4)
     decoder, encoder_states, tree = case(2)
     decoder.outputs[0].bias[-1] = 50.0
     for seed in (None, 1):
@@ -164,7 +173,7 @@ def test_the_end_is_never_first_and_ends_the_sequence():
 
 @pytest.mark.parametrize("code_length", [1, 2])
 def test_samples_have_the_exact_probabilities(code_length):
-    generate_sequences = partial(generate, max_sequence=2)
+    generate_sequences = generating(2)
     decoder, encoder_states, tree = case(code_length)
     m = 3000
     leaves, weights = generate_sequences(decoder, encoder_states, tree, m, seed=5)
@@ -179,7 +188,7 @@ def test_samples_have_the_exact_probabilities(code_length):
 
 
 def test_samples_depend_on_the_seed_and_not_on_other_documents():
-    generate_sequences = partial(generate, max_sequence=3)
+    generate_sequences = generating(3)
     decoder, encoder_states, tree = case(2, n=3)
     one, same, other = (generate_sequences(decoder, encoder_states, tree, 30, seed)[0] for seed in (2, 2, 3))
     assert np.array_equal(one, same)
@@ -196,7 +205,7 @@ def test_samples_depend_on_the_seed_and_not_on_other_documents():
 
 def test_children_by_their_digit():
     tree = code_tree()
-    for node, child in pairwise(tree.path(2)):
+    for node, child in pairwise(tree.ancestors()[2]):
         assert tree.child(np.array([node]), np.array([tree.digit[child]])).tolist() == [child]
     children = np.arange(1, tree.n_nodes)
     assert np.array_equal(tree.child(tree.parent[1:].astype(np.int64), tree.digit[1:].astype(np.int64)), children)

@@ -246,9 +246,8 @@ class CacheFolder:
             with replacing(self.folder / MARKER) as path:
                 path.write_text(json.dumps({"labelspace": __version__}), encoding="utf-8")
         except OSError as error:
-            problem = f"{self.folder} is not ({error.strerror or error})"
-            remedy = "give another folder"
-            raise DataError(f"the cache must be a folder that can be written to, but {problem}; {remedy}") from error
+            problem = f"{self.folder} is not ({error.strerror or error}); give another folder"
+            raise DataError(f"the cache must be a folder that can be written to, but {problem}") from error
 
     def read(self, path: str | Path, options: ReadOptions | None = None) -> Dataset:
         """Read a data set into the folder; a file that was read before, and did not change, is not read again."""

@@ -145,6 +145,10 @@ class Documents:
                 parts[name], paths[name] = part, path
         return Documents(parts, paths, source.columns, n_examples)
 
+    def changed(self, change: Callable[[Dataset], Dataset]) -> "Documents":
+        """Return the documents with each split changed."""
+        return replace(self, parts={name: change(part) for name, part in self.parts.items()})
+
     @property
     def train(self) -> Dataset:
         """The training documents."""
@@ -245,8 +249,7 @@ class Documents:
 
     def labels_of(self, number: int) -> list[int]:
         """Return the labels of a document."""
-        labels: list[int] = self.Y.indices[self.Y.indptr[number] : self.Y.indptr[number + 1]].tolist()
-        return labels
+        return list(self.Y.indices[self.Y.indptr[number] : self.Y.indptr[number + 1]].tolist())
 
     def names_of(self, labels: Sequence[int]) -> str:
         """Return the names of some labels; of many, the first."""

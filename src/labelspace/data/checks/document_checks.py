@@ -35,11 +35,9 @@ def find_empty_documents(documents: Documents) -> Found:
     return documents.found(np.flatnonzero(documents.empty), len(documents), documents.example)
 
 
-def find_long_documents(documents: Documents) -> Found | None:
+def find_long_documents(documents: Documents) -> Found:
     """Find documents that are very much longer than the others."""
-    if documents.texts is None:
-        return None
-    sizes = np.array([len(text) for text in documents.texts], np.int64)
+    sizes = np.array([len(text) for text in documents.texts or ()], np.int64)
     return _largest(documents, sizes, LONG_TIMES, LONG, "characters")
 
 
@@ -80,8 +78,7 @@ def first_in_split(documents: Documents) -> Longs:
     """Return the first document of the same split that equals each one. Shape (n,)."""
     keys = documents.first_same * len(documents.parts) + documents.part_of
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    numbers: Longs = first[inverse].astype(np.int64)
-    return numbers
+    return np.asarray(first[inverse], np.int64)
 
 
 def label_sets(documents: Documents, numbers: Longs) -> list[bytes]:
@@ -141,8 +138,7 @@ def leaked(documents: Documents) -> Bools:
     """Mark documents that equal one of a later split: train of dev and test, dev of test. Shape (n,)."""
     last = np.zeros(len(documents), np.int64)
     np.maximum.at(last, documents.first_same, documents.part_of)
-    found: Bools = last[documents.first_same] > documents.part_of
-    return found
+    return np.asarray(last[documents.first_same] > documents.part_of)
 
 
 def find_leaked_documents(documents: Documents) -> Found:

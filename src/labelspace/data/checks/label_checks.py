@@ -49,14 +49,12 @@ def find_single_document_labels(documents: Documents) -> Found:
     return documents.found(labels, int((documents.counts > 0).sum()), documents.label_example)
 
 
-def find_unseen_labels(documents: Documents) -> Found | None:
+def find_unseen_labels(documents: Documents) -> Found:
     """Find labels that only dev and test documents have."""
     elsewhere = np.bincount(documents.Y.indices, minlength=len(documents.labels)) - documents.counts
     labels = np.flatnonzero((elsewhere > 0) & (documents.counts == 0))
-    if not len(labels):
-        return None
     labels = labels[np.argsort(-elsewhere[labels], kind="stable")]
-    times, all_times = int(elsewhere[labels].sum()), int(elsewhere.sum())
+    times, all_times = int(elsewhere[labels].sum()), max(int(elsewhere.sum()), 1)
     note = f"they make up {100 * times / all_times:.2g} % of the labels to be found there ({times:,} of {all_times:,})"
     return documents.found(labels, int((elsewhere > 0).sum()), documents.label_example, note)
 

@@ -93,9 +93,8 @@ def write_lines(path: str | Path, dataset: Dataset, rows: Iterable[str]) -> None
     with writing_text(path) as file:
         for number, row in enumerate(rows, start=1):
             if not row:
-                raise Location(path, number).expected(
-                    "a text or labels in every document", "one has neither", "remove it"
-                )
+                rule = "a text or labels in every document"
+                raise Location(path, number).expected(rule, "one has neither", "remove it")
             if number == 1 and row.startswith(BOM):
                 rule = "a first character that is no byte order mark"
                 raise Location(path, 1).expected(rule, "it is U+FEFF", "remove it")

@@ -14,18 +14,7 @@ from labelspace.data.files import UTF_8, detect_encoding, lines, replacing
 from labelspace.data.formats.annif import is_uri
 from labelspace.data.formats.base import BOM, RecordFormat, check_has_texts
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import (
-    Label,
-    Location,
-    Record,
-    Subject,
-    distinct_labels,
-    parse_object,
-    subject_label,
-    to_record,
-    to_records,
-    without_brackets,
-)
+from labelspace.data.records import Label, Location, Record, Subject, parse_object, subject_label, to_record, to_records
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
 from labelspace.types.limits import MAX_LINE_BYTES
@@ -122,7 +111,7 @@ def _subjects(file: Path, encoding: str) -> Iterator[Label]:
         uri = name = None
         for cell in filter(None, map(str.strip, line.split("\t"))):
             if cell.startswith("<") and cell.endswith(">") and len(cell) > len("<>"):
-                uri = without_brackets(cell)
+                uri = cell[1:-1]
             else:
                 name = cell
                 break
@@ -138,8 +127,9 @@ def _document(file: Path, encoding: str) -> Record:
     subjects = row.get("subjects") or []
     if not isinstance(subjects, list):
         raise location.expected("'subjects' to be a list", f"it is {subjects!r:.40}", 'write [{"uri": "..."}, ...]')
-    labels = distinct_labels([subject_label(given, location) for given in subjects], location)
-    return to_record({"id": row.get("document_id") or file.stem, "text": row.get("text")}, 0, location, labels)
+    labels = [subject_label(given, location) for given in subjects]
+    fields = {"id": row.get("document_id") or file.stem, "text": row.get("text"), "labels": labels}
+    return to_record(fields, 0, location)
 
 
 def write(path: str | Path, dataset: Dataset) -> None:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.fields import detect_separator, split_cell
+from labelspace.data.fields import detect_separator
 from labelspace.data.label_mapping import matched_labels, ones_of_rows
 from labelspace.data.objects.frames import Given, is_frame, is_missing, named_column, to_frame, to_list
 from labelspace.data.read_options import NO_SEPARATOR
+from labelspace.data.records import split_cell
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Csr, LabelSpace
 
@@ -159,9 +160,8 @@ def indicator_labels(given: Given, names: Sequence[str] | None, known: LabelSpac
     n_labels = Y.shape[1]
     space = LabelSpace.numbered(n_labels) if known is None else known
     if len(space) < n_labels or (len(space) > n_labels and space.hierarchy is None):  # one may add labels at the end
-        problem = f"there are {len(space)} names for {n_labels} columns"
-        remedy = "give the names of its columns in their order"
-        raise DataError(f"labels must name every column of a matrix, but {problem}; {remedy}")
+        problem = f"there are {len(space)} names for {n_labels} columns; give the names of its columns in their order"
+        raise DataError(f"labels must name every column of a matrix, but {problem}")
     Y.resize((Y.shape[0], len(space)))
     return Y, space
 

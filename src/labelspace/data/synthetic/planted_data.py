@@ -65,8 +65,7 @@ def _draw_labels(
 
     def by_frequency(size: int) -> Longs:
         rank = np.searchsorted(cumulative, rng.random(size) * cumulative[-1])
-        drawn: Longs = by_rank[np.minimum(rank, n_labels - 1)].astype(np.int64)
-        return drawn
+        return np.asarray(by_rank[np.minimum(rank, n_labels - 1)], np.int64)
 
     main = by_frequency(n)
     document = np.repeat(np.arange(n), rng.poisson(max(mean - 1.0, 0.0), n))

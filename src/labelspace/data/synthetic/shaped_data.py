@@ -59,11 +59,9 @@ class Shape:
         >>> small.train_documents, small.test_documents, small.labels, small.features
         (4904, 1530, 6701, 13591)
         """
-        needed = max(
-            _MIN_DOCUMENTS / min(self.train_documents, self.test_documents),
-            _LABELS_PER_LABEL * self.labels_per_document / self.labels,
-        )
-        least = math.ceil(1e4 * needed) / 1e4
+        of_documents = _MIN_DOCUMENTS / min(self.train_documents, self.test_documents)
+        of_labels = _LABELS_PER_LABEL * self.labels_per_document / self.labels
+        least = math.ceil(1e4 * max(of_documents, of_labels)) / 1e4
         if not least <= fraction <= 1:
             rule = f"fraction must be at least {least:g} for this shape, and at most 1"
             raise ParameterError(f"{rule}, but is {fraction:g}; set 0.05")
@@ -156,8 +154,7 @@ def label_counts(shape: Shape) -> Longs:
 
     def labels_of_size(exponent: float) -> Longs:
         up_to = np.cumsum(sizes**-exponent)
-        numbers: Longs = np.diff(np.rint(n_labels * up_to / up_to[-1]), prepend=0.0).astype(np.int64)
-        return numbers
+        return np.asarray(np.diff(np.rint(n_labels * up_to / up_to[-1]), prepend=0.0), np.int64)
 
     low, high = 0.0, 8.0
     for _ in range(_STEPS):
@@ -218,11 +215,11 @@ def shaped_blocks(
 
 
 def _blocks(shape: Shape, seed: int, block: int, split: Split) -> Iterator[tuple[Csr, Csr]]:
-    placement = Placement.draw(shape, _generator(seed, _PLACES))
-    of_words = _generator(seed, _WORDS)
+    placement = Placement.draw(shape, np.random.default_rng([seed, _PLACES]))
+    of_words = np.random.default_rng([seed, _WORDS])
     word_key = of_words.integers(2**64, dtype=np.uint64)
     by_rank = of_words.permutation(shape.features).astype(np.int32)
-    rng = _generator(seed, _STREAMS[split])
+    rng = np.random.default_rng([seed, _STREAMS[split]])
     n = shape.train_documents if split == "train" else shape.test_documents
     Y, positions = placement.documents(n, shape.train_documents, rng)
     lengths = _lengths(shape, n, rng)
@@ -237,10 +234,6 @@ def _blocks(shape: Shape, seed: int, block: int, split: Split) -> Iterator[tuple
         yield sp.csr_matrix((values, indices, indptr), shape=(y.shape[0], shape.features)), y
 
 
-def _generator(seed: int, stream: int) -> np.random.Generator:
-    return np.random.default_rng([seed, stream])
-
-
 def _lengths(shape: Shape, n: int, rng: np.random.Generator) -> Ints:
     """Draw the number of distinct words of each document."""
     mean = shape.nonzeros_per_document
@@ -251,8 +244,7 @@ def _lengths(shape: Shape, n: int, rng: np.random.Generator) -> Ints:
 def _shares(shape: Shape) -> Doubles:
     """Return the shares of draws from the words of labels and of topics: at most three quarters in all."""
     draws = np.array([shape.own_words * shape.labels_per_document, TOPIC_DRAWS])
-    shares: Doubles = draws / max(shape.nonzeros_per_document, draws.sum() / 0.75)
-    return shares
+    return np.asarray(draws / max(shape.nonzeros_per_document, draws.sum() / 0.75))
 
 
 def _weights(by_rank: Ints) -> Floats:

@@ -56,11 +56,6 @@ class Matching:
         names, homonyms = unique_names(bases, kept, gone, vocabulary.endings)
         return Matching(before, naming, ids, rows, names, homonyms)
 
-    def name(self, label: int) -> str:
-        """Return the name of a label after the update."""
-        row = self.rows[label]
-        return self.before.names[label] if row < 0 else self.names[row]
-
     def synonyms(self, label: int) -> list[str]:
         """Return the synonyms of a label after the update; hidden ones last."""
         row = int(self.rows[label])
@@ -78,7 +73,7 @@ class Matching:
     def labels(self) -> tuple[LabelSpace, Longs]:
         """Return the updated labels, and the links between concepts that were cut since they close a cycle."""
         n = len(self.rows)
-        names = [self.name(label) for label in range(n)]
+        names = [self.before.names[label] if row < 0 else self.names[row] for label, row in enumerate(self.rows)]
         edges, cut = self._edges()
         hierarchy = Hierarchy.from_edges(edges, n, names) if len(edges) else None
         synonyms, concepts = Computed(n, self.synonyms), Computed(n, self.concept)
@@ -120,9 +115,6 @@ def _ids(vocabulary: Vocabulary, bases: list[str], before: LabelSpace) -> Longs:
     return ids
 
 
-_NONE = -1
-
-
 def without_cycles(edges: Longs, n: int) -> tuple[Longs, Longs]:
     """Return the edges (child, parent) without those that close a cycle, and those that do.
 
@@ -151,8 +143,8 @@ def _closing_edges(edges: list[tuple[int, int]]) -> list[tuple[int, int]]:
         way = {start: iter(parents[start])} if start not in finished else {}
         while way:
             child = next(reversed(way))
-            parent = next(way[child], _NONE)
-            if parent == _NONE:
+            parent = next(way[child], -1)
+            if parent < 0:
                 finished.add(child)
                 del way[child]
             elif parent in way:

@@ -39,9 +39,8 @@ def read_csv(path: str | Path, language: str | None, options: ReadOptions) -> Vo
         header = table.names()
         known = [name for name in header if _is_column(name)]
         if not any(name == "label" or name.startswith(_LABEL) for name in known):
-            problem = f"it has: {', '.join(header)[:80] or 'nothing'}"
-            rule = "a header with a column 'label' or 'label_en'"
-            raise Location(path, 1).expected(rule, problem, "name the columns in the first line")
+            rule, remedy = "a header with a column 'label' or 'label_en'", "name the columns in the first line"
+            raise Location(path, 1).expected(rule, f"it has: {', '.join(header)[:80] or 'nothing'}", remedy)
         return _vocabulary(path, table.read(known), header, language)
 
 
