@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.cluster.executor import Packed, SharedValues, pack, unpack
+from labelspace.cluster.executor import Packed, pack, shared_value, unpack
 
 
 def read_only(packed):
@@ -28,8 +28,8 @@ def test_a_copy_is_free_of_what_was_packed():
 
 
 def test_the_last_value_is_unpacked_once():
-    values, packed = SharedValues(), pack(np.arange(3))
-    first = values.get("one", packed)
-    assert values.get("one", packed) is first
-    assert values.get("other", pack("text")) == "text"
-    assert values.get("one", packed) is not first
+    packed = pack(np.arange(3))
+    first = shared_value("one", packed)
+    assert shared_value("one", packed) is first
+    assert shared_value("other", pack("text")) == "text"
+    assert shared_value("one", packed) is not first

@@ -1,6 +1,5 @@
 """Recipes: what to train, from the options --method, --preset, --features, --set and --seed."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -132,13 +131,12 @@ def settings_of(name: str, names: list[str], settings: list[str] | None) -> list
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     """Return KEY=VALUE strings as a dict: JSON values (numbers, true, null), none/true/false in any case, or text."""
+    from labelspace.estimator.parameter_constraints import parse_value
+
     parsed: dict[str, Any] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key:
             raise ParameterError(f"--set must be KEY=VALUE, but is {setting!r}; write for example --set C=0.5")
-        try:
-            parsed[key] = json.loads(value)
-        except ValueError:
-            parsed[key] = {"none": None, "true": True, "false": False}.get(value.lower(), value)
+        parsed[key] = parse_value(value)
     return parsed

@@ -61,25 +61,21 @@ def _writable(array: Bytes) -> Bytes:
     return writable
 
 
-class SharedValues:
-    """The shared value that a process has unpacked last, kept because many tasks use the same."""
+_last_shared: dict[str, tuple[Packed, Any]] = {}  # the shared value that this process has unpacked last, by its key
 
-    def __init__(self) -> None:
-        self._last: tuple[str, Packed, Any] | None = None
 
-    def get(self, key: str, packed: Packed) -> Any:  # noqa: ANN401 - what was packed
-        """Return the value of a key."""
-        if self._last is None or self._last[0] != key:
-            self._last = None  # freed before the next value is unpacked: both may not fit
-            self._last = key, packed, unpack(packed)
-        return self._last[2]
+def shared_value(key: str, packed: Packed) -> Any:  # noqa: ANN401 - what was packed
+    """Return the shared value of a key, kept because many tasks use the same."""
+    if key not in _last_shared:
+        _last_shared.clear()  # freed before the next value is unpacked: both may not fit
+        _last_shared[key] = packed, unpack(packed)
+    return _last_shared[key][1]
 
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 MAX_RETRIES = 20  # of a task whose machine or process is lost
 IN_FLIGHT = 2  # tasks per CPU that are submitted at a time; more would let results pile up in memory
-_shared = SharedValues()
 
 
 class RayExecutor:
@@ -146,7 +142,7 @@ def run_task(task: Callable[[Any, Any], Any], key: str, packed: Packed, item: Pa
     os.environ[THREADS_VARIABLE] = str(threads)
     start = time.process_time()
     with threadpool_limits(threads):
-        result = task(_shared.get(key, packed), unpack(item, copy=True))
+        result = task(shared_value(key, packed), unpack(item, copy=True))
     return pack((result, time.process_time() - start))
 
 

@@ -1,5 +1,6 @@
 """Constraints on the values of parameters, with the words for them."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -73,6 +74,18 @@ def shown(value: object) -> str:
     if value is None or isinstance(value, bool):
         return str(value).lower()
     return str(value) or "(empty)"
+
+
+def parse_value(text: str) -> Any:  # noqa: ANN401 - of any type
+    """Return a setting of the command line: a JSON value (number, true, null), none/true/false in any case, or text.
+
+    >>> [parse_value(text) for text in ("0.5", "None", "TRUE", '"none"', "kmeans")]
+    [0.5, None, True, 'none', 'kmeans']
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"none": None, "true": True, "false": False}.get(text.lower(), text)
 
 
 def real(

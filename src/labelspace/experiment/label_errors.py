@@ -88,7 +88,8 @@ def wrong_labels(documents: Documents, top: TopK) -> Suspects:
     """Find the labels that are probably wrong (steps 3 and 4)."""
     Y = documents.train.Y
     rows, labels = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr)), Y.indices.astype(np.int64)
-    p = _probabilities(top, rows, labels)
+    # 0 for a label that was not predicted.
+    p = np.asarray(top.to_csr(Y.shape[1], with_scores=True)[rows, labels], np.float64).ravel()
     counts, sums = np.bincount(labels), np.bincount(labels, weights=p)
     others = (sums[labels] - p + SHRINKAGE * p.mean()) / (counts[labels] - 1 + SHRINKAGE)  # t_l, without d
     best = np.zeros(Y.shape[0])
@@ -107,15 +108,6 @@ def missing_labels(documents: Documents, top: TopK) -> Suspects:
     rows, labels, p = rows[~has], labels[~has], p[~has]
     order = np.argsort(-p, kind="stable")
     return Suspects(rows[order], labels[order], p[order], of_documents=True)
-
-
-def _probabilities(top: TopK, rows: Longs, labels: Longs) -> Doubles:
-    """Return the probability of each label of a document, 0 if it was not predicted."""
-    p = np.zeros(len(rows))
-    for rank in range(top.k):
-        same = top.labels[rows, rank] == labels
-        p[same] = top.scores[rows[same], rank]
-    return p
 
 
 SUSPECTS = {"probably_wrong_labels": wrong_labels, "probably_missing_labels": missing_labels}

@@ -90,9 +90,8 @@ def scan_file(shared: tuple[ReadOptions, int], file: InputFile) -> Scan:
 
 
 def _parquet_blocks(file: InputFile, layout: FileLayout, size: int) -> Iterator[Block]:
-    rows = ParquetRows(file.path, layout.needed)
-    rows.close()
-    n = rows.n_rows
+    with ParquetRows(file.path, layout.needed) as rows:
+        n = rows.n_rows
     step = min(max(n * size // max(file.size, 1), MIN_ROWS), MAX_ROWS, n * MAX_BYTES // max(rows.n_bytes, 1))
     for first in range(0, n, max(step, 1)):
         yield Block(file, layout, first, min(max(step, 1), n - first))
@@ -218,14 +217,14 @@ def _copy(block: Block, target: Path) -> None:
         target.write_bytes(block.header + read_range(path, block.start, block.stop))
 
 
-class UnpackedFile:
+class UnpackedFile(ExitStack):
     """An open compressed file whose bytes are read in order."""
 
     def __init__(self, path: str) -> None:
+        super().__init__()
         self.path = path
         self.at = 0
-        self._stack = ExitStack()
-        self._file: BinaryIO = self._stack.enter_context(opened(path))
+        self._file: BinaryIO = self.enter_context(opened(path))
 
     def read(self, start: int, stop: int) -> bytes:
         """Return some of the unpacked bytes, which must not begin before ``at``."""
@@ -239,10 +238,6 @@ class UnpackedFile:
     def leads_to(self, position: int) -> bool:
         """Return whether a position can still be reached."""
         return self.at <= position
-
-    def close(self) -> None:
-        """Close the file."""
-        self._stack.close()
 
 
 _last: dict[object, ParquetRows | UnpackedFile] = {}  # the last file of this process, if any

@@ -31,17 +31,16 @@ EXTRA = "parquet"
 _BATCH, _BATCH_BYTES = 4096, 2**25  # rows in memory at a time, fewer where they are long
 
 
-class ParquetRows:
+class ParquetRows(ExitStack):
     """An open file whose rows are read in order: a row group is read once, however many blocks it has."""
 
     def __init__(self, path: str, columns: Collection[str] | None = None, first: int = 0) -> None:
         """Open a file at the row group with the row ``first``, for some of its columns."""
+        super().__init__()
         self.path = path
-        self.columns = columns
-        self._stack = ExitStack()
         parquet = require("pyarrow.parquet", EXTRA)
         with refusing_failures(path), refusing_damage(path):
-            self._file = parquet.ParquetFile(self._stack.enter_context(opened(path)))
+            self._file = parquet.ParquetFile(self.enter_context(opened(path)))
             about = self._file.metadata
             groups = [about.row_group(i) for i in range(about.num_row_groups)]
             self.n_rows = about.num_rows
@@ -83,10 +82,6 @@ class ParquetRows:
             with parquet.ParquetWriter(target, self.schema, compression="none") as writer:
                 for batch in self.take(rows):
                     writer.write_batch(batch)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._stack.close()
 
 
 def _selected(path: str, schema: Any, columns: Collection[str] | None) -> Any:  # noqa: ANN401 - pyarrow has no types
@@ -179,9 +174,8 @@ def _beginning(file: InputFile) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, without_compression(Path(name).name))
         if formats_of(path) and formats_of(path)[0].name == "parquet":
-            rows = ParquetRows(file.path)
-            rows.copy(range(min(rows.n_rows, 1)), path)
-            rows.close()
+            with ParquetRows(file.path) as rows:
+                rows.copy(range(min(rows.n_rows, 1)), path)
         else:
             with opened(file.path) as unpacked:
                 head = unpacked.read(UNPACKED)

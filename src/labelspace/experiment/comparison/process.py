@@ -107,36 +107,30 @@ def main() -> None:
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # text that a library prints must not mix with the messages
     try:
-        kind, value = _run(job, compile_first, pipe)
-        _send(pipe, kind, value)
+        _send(pipe, RESULT, _run(job, compile_first, pipe))
     except KeyboardInterrupt:
         os._exit(INTERRUPTED)
     except BrokenPipeError:  # the comparison has ended
         os._exit(1)
 
 
-class CompiledError(Exception):
-    """Raised after kernels were compiled, to end the process: the next one loads them."""
-
-
-def _run(job: Job, compile_first: bool, pipe: IO[bytes]) -> tuple[str, Any]:
+def _run(job: Job, compile_first: bool, pipe: IO[bytes]) -> JobResult:
     def restart(compiled: bool) -> None:
         if compiled and compile_first:
-            raise CompiledError
+            _send(pipe, COMPILED, None)
+            raise SystemExit  # the next process loads the kernels
 
     try:
         result = run(job, lambda *step: _send(pipe, STEP, step), restart)
-    except CompiledError:
-        return COMPILED, None
     except BrokenPipeError:
         raise
     except Exception as error:  # a fault of one method must not end the comparison
         if os.environ.get("LABELSPACE_DEBUG") == "1":
             traceback.print_exc()
-        return RESULT, JobResult.failed(job, f"internal error: {type(error).__name__}: {error}")
+        return JobResult.failed(job, f"internal error: {type(error).__name__}: {error}")
     if "error" not in result.row:
         result.row["peak_memory_mb"] = round(peak_memory() / 1e6, 1)
-    return RESULT, result
+    return result
 
 
 def _send(pipe: IO[bytes], kind: str, value: object) -> None:

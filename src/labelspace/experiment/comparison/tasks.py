@@ -11,9 +11,9 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,22 @@ from labelspace.store.atomic import replacing_folder
 from labelspace.types import Dataset, LabelSpace, Progress, no_progress
 
 Bytes = npt.NDArray[np.uint8]  # Ray does not copy arrays on their way
+SplitBytes = dict[str, Bytes]  # of the documents of train, test, and dev if there is one; each becomes a file
 FOLDERS = "labelspace-compare-"  # prefix of temporary folders
 LOCK = "lock"  # a file that is locked while its folder is in use
 NEW_SECONDS = 60.0  # age below which a folder is not removed: its process may not have locked it yet
 
 
 class SavedSource(Source):
-    """A source whose splits are files that ``SavedDocuments`` wrote."""
+    """A source whose splits are files of the bytes of ``split_bytes``."""
+
+    @classmethod
+    def write(cls, splits: SplitBytes, folder: Path) -> Self:
+        """Write the splits as files to a folder, and return a source that reads them."""
+        paths = {name: folder / name for name in splits}
+        for name, path in paths.items():
+            splits[name].tofile(path)
+        return cls(folder, paths["train"], paths.get("dev"), paths["test"])
 
     def train(self) -> Dataset:
         """Return the training documents."""
@@ -54,32 +63,13 @@ def _loaded(path: Path) -> Dataset:
     return documents
 
 
-@dataclass(frozen=True)
-class SavedDocuments:
-    """The documents of a comparison, each split as the bytes of a file; None if there is no such split."""
-
-    train: Bytes
-    dev: Bytes | None
-    test: Bytes
-
-    @classmethod
-    def read(cls, source: Source, seed: int) -> "SavedDocuments":
-        """Read all splits of a source; ``seed`` draws the test documents if there is no test file."""
-        train_set, test_set = training_documents(source, seed)
-        dev_set = source.dev(train_set.labels)
-        test_set = source.test(train_set.labels) if test_set is None else test_set
-        return cls(_bytes(train_set), None if dev_set is None else _bytes(dev_set), _bytes(test_set))
-
-    def write(self, folder: Path) -> SavedSource:
-        """Write the splits as files to a folder, and return a source that reads them."""
-        paths = {name: folder / name for name in ("train", "dev", "test") if getattr(self, name) is not None}
-        for name, path in paths.items():
-            getattr(self, name).tofile(path)
-        return SavedSource(folder, paths["train"], paths.get("dev"), paths["test"])
-
-
-def _bytes(documents: Dataset | None) -> Bytes:
-    return np.frombuffer(pickle.dumps(documents, pickle.HIGHEST_PROTOCOL), np.uint8)
+def split_bytes(source: Source, seed: int) -> SplitBytes:
+    """Read all splits of a source; ``seed`` draws the test documents if there is no test file."""
+    train_set, test_set = training_documents(source, seed)
+    test_set = source.test(train_set.labels) if test_set is None else test_set
+    splits = {"train": train_set, "dev": source.dev(train_set.labels), "test": test_set}
+    packed = {name: pickle.dumps(split, 5) for name, split in splits.items() if split is not None}
+    return {name: np.frombuffer(content, np.uint8) for name, content in packed.items()}
 
 
 class DoneJob(NamedTuple):
@@ -94,7 +84,7 @@ def run_all(executor: Executor, jobs: Sequence[Job], run_job: RunJob, progress: 
     if not jobs:
         return []
     done, total, found = 0, sum(len(job.seeds) for job in jobs), dict[int, JobResult]()
-    shared = SavedDocuments.read(jobs[0].source, jobs[0].split_seed), run_job
+    shared = split_bytes(jobs[0].source, jobs[0].split_seed), run_job
     progress(RUNS, done, total)
     for at, (result, models) in executor.map_unordered(run_task, shared, jobs, whole_node=True):
         for folder, files in zip(jobs[at].folders, models, strict=False):  # a failed job has fewer models
@@ -107,11 +97,11 @@ def run_all(executor: Executor, jobs: Sequence[Job], run_job: RunJob, progress: 
     return [found[at] for at in range(len(jobs))]
 
 
-def run_task(shared: tuple[SavedDocuments, RunJob], job: Job) -> DoneJob:
+def run_task(shared: tuple[SplitBytes, RunJob], job: Job) -> DoneJob:
     """Run a job in a temporary folder, as a task of a cluster."""
-    documents, run_job = shared
+    splits, run_job = shared
     with job_folder() as folder:
-        here = replace(job, source=documents.write(folder), out=folder / "out")
+        here = replace(job, source=SavedSource.write(splits, folder), out=folder / "out")
         result = run_job(here, no_progress)
         saved = [folder for folder in here.folders if folder.is_dir()]
         models = [{file.name: np.fromfile(file, np.uint8) for file in folder.iterdir()} for folder in saved]

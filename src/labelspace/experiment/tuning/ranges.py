@@ -8,7 +8,7 @@ from typing import Any
 
 from labelspace.errors import ParameterError
 from labelspace.estimator import Param
-from labelspace.estimator.parameter_constraints import shown
+from labelspace.estimator.parameter_constraints import parse_value, shown
 
 DIGITS = 4  # significant digits of a number that is tried, so that the printed number is the trained one
 SIMPLE = re.compile(r"[A-Za-z_][\w.+-]*")  # texts that need no quotes in a list
@@ -121,7 +121,7 @@ def parse_range(key: str, text: str | Sequence[Any], integer: bool) -> Searched:
     if ":" in text and not text.startswith("["):
         return _bounds(key, text, integer)
     try:
-        listed = json.loads(text) if text.startswith("[") else [_value(part.strip()) for part in text.split(",")]
+        listed = json.loads(text) if text.startswith("[") else [parse_value(part.strip()) for part in text.split(",")]
     except ValueError as error:
         raise ParameterError(f"--search {key} must be a JSON list, but is {text!r}; {EXAMPLE}") from error
     return _choices_of(key, listed)
@@ -153,13 +153,6 @@ def _bounds(key: str, text: str, integer: bool) -> Range:
     if integer:
         return Range(int(bounds[0]), int(bounds[1]), log, integer)
     return Range(*bounds, log)
-
-
-def _value(text: str) -> Any:  # noqa: ANN401 - of any type
-    try:
-        return json.loads(text)
-    except ValueError:
-        return {"none": None, "true": True, "false": False}.get(text.lower(), text)
 
 
 WITHOUT_EFFECT = ("random_state", "curve", "index", "recall_target", "engine")  # on accuracy, except by chance

@@ -1,6 +1,5 @@
 """The search space of a method: the values to try for each parameter, and which parameters have an effect together."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,7 +7,7 @@ from typing import Any
 
 from labelspace.errors import ParameterError
 from labelspace.estimator import Estimator, Param
-from labelspace.estimator.parameter_constraints import Condition, shown
+from labelspace.estimator.parameter_constraints import Condition, parse_value, shown
 from labelspace.experiment.train import Recipe
 from labelspace.experiment.tuning.ranges import EXAMPLE, Choices, Searched, declared_range, is_integer, parse_range
 from labelspace.features import features_class
@@ -201,14 +200,6 @@ def set_option(key: str, value: Any) -> str:  # noqa: ANN401 - of any type
     ('C=0.25', 'curve=true', 'stemming="none"', 'tree=kmeans')
     """
     text = shown(value)
-    if isinstance(value, str) and (text.lower() in ("none", "true", "false", "null") or _is_json(text)):
+    if isinstance(value, str) and parse_value(text) != text:
         return f'{key}="{text}"'
     return f"{key}={text}"
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
