@@ -10,7 +10,6 @@ from labelspace.models.hierarchicalxc.complete_link import (
     balanced_cut,
     breadth_first_order,
     complete_linkage,
-    dendrogram_depths,
     merge_smallest_first,
     subtree_sizes,
 )
@@ -49,7 +48,7 @@ def test_merges_equal_the_twin_with_ties(n, density, levels, seed):
     assert final_nodes.tolist() == nodes
 
 
-def test_merges_equal_the_twin_when_the_heap_is_enlarged():
+def test_merges_equal_the_twin_when_the_heap_is_large():
     table = random_similarities(120, 0.9, 5000, 3)
     merges, _ = greedy(table)
     children, similarities, _ = kernel(table)
@@ -69,12 +68,11 @@ def test_the_two_smallest_trees_are_merged(sizes):
     assert merge_smallest_first(np.array(sizes)).tolist() == expected
 
 
-def test_subtree_sizes_depths_and_breadth_first_order():
+def test_subtree_sizes_levels_and_breadth_first_order():
     children = np.array([[0, 3], [4, 1], [2, 5]], np.int32)
     assert subtree_sizes(children, np.ones(4, np.int64)).tolist() == [1, 1, 1, 1, 2, 3, 4]
     assert subtree_sizes(children[:2], np.array([1, 5, 1, 2])).tolist() == [1, 5, 1, 2, 3, 8]
     assert breadth_first_order(children).tolist() == [6, 2, 5, 4, 1, 0, 3]
-    assert dendrogram_depths(children).tolist() == [3, 2, 1, 3, 2, 1, 0]
     assert node_levels(np.array([-1, 0, 0, 2, 3, 0], np.int32)).tolist() == [0, 1, 1, 2, 3, 1]
 
 

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 torch = pytest.importorskip("torch")
 
-from labelspace.models.secseq.decoding import label_shares, leaf_histogram  # noqa: E402
+from labelspace.models.secseq.decoding import leaf_counts, leaf_histogram  # noqa: E402
 from labelspace.types import TopK  # noqa: E402
 from tests.models.secseq.decoder_twin import code_tree, random_labels  # noqa: E402
 
@@ -15,7 +15,7 @@ def test_label_shares_by_hand():
     Y[0, [5, 6]], Y[1, 0], Y[2, [5]], Y[3, [5, 0]] = 1, 1, 1, 1
     Y = sp.csr_matrix(Y)
     before = Y.copy()
-    of_documents, of_labels = (label_shares(code_tree(), Y, of_documents) for of_documents in (True, False))
+    of_documents, of_labels = (leaf_counts("shares", code_tree(), Y, of_documents) for of_documents in (True, False))
     assert of_documents == pytest.approx([1, 0, 0, 0, 0, 1, 1 / 3, 0, 0])
     assert of_labels == pytest.approx([1, 0, 0, 0, 0, 3 / 4, 1 / 4, 0, 0])
     assert of_documents.dtype == np.float32
@@ -24,10 +24,10 @@ def test_label_shares_by_hand():
 
 def test_label_shares_are_at_most_1():
     Y = random_labels(30, 9)
-    shares = label_shares(code_tree(), Y, of_documents=True)
+    shares = leaf_counts("shares", code_tree(), Y, of_documents=True)
     assert (shares <= 1).all()
     assert shares[[0, 1, 2, 3, 4, 8]].tolist() == [1] * 6
-    assert label_shares(code_tree(), Y, of_documents=False)[5:8].sum() == pytest.approx(1)
+    assert leaf_counts("shares", code_tree(), Y, of_documents=False)[5:8].sum() == pytest.approx(1)
 
 
 def test_a_leaf_histogram_by_hand():

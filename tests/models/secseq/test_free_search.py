@@ -8,11 +8,11 @@ import scipy.sparse as sp
 torch = pytest.importorskip("torch")
 
 from labelspace.labels.codes import Codes, CodeTree  # noqa: E402
-from labelspace.models.secseq.config import DecoderConfig  # noqa: E402
+from labelspace.models.secseq.config import MAX_SEQUENCE, DecoderConfig  # noqa: E402
 from labelspace.models.secseq.decoding import leaf_counts, leaf_histogram  # noqa: E402
 from labelspace.models.secseq.network import build_decoder  # noqa: E402
 from labelspace.models.secseq.objectives import SequenceObjective  # noqa: E402
-from labelspace.models.secseq.sequence_search import generate_digits, generate_free, segment  # noqa: E402
+from labelspace.models.secseq.sequence_search import Generation, generate_digits, generate_free, segment  # noqa: E402
 from labelspace.training.torch_optimizer import FlatAdam, single_thread  # noqa: E402
 from tests.models.secseq.decoder_twin import CODES, code_tree, one_document  # noqa: E402
 from tests.models.secseq.test_recurrent_decoder import CONFIG, documents, random_decoder  # noqa: E402
@@ -65,7 +65,7 @@ def test_a_wide_beam_has_every_sequence_with_its_probability(config, max_digits)
     decoder, encoder_states = random_decoder(config), documents()
     exact = [all_sequences(decoder, one_document(encoder_states, row), max_digits) for row in range(2)]
     m = len(exact[0]) + 5
-    digits, steps, log_probabilities = generate_digits(decoder, encoder_states, m, max_digits, None)
+    digits, steps, log_probabilities = generate_digits(decoder, encoder_states, Generation(m, max_digits))
     for row in range(2):
         assert sum(probability for probability, _ in exact[row].values()) == pytest.approx(1, abs=1e-5)
         finite = log_probabilities[row].isfinite()
@@ -80,7 +80,7 @@ def test_a_wide_beam_has_every_sequence_with_its_probability(config, max_digits)
 
 def test_a_beam_of_one_is_greedy():
     decoder, encoder_states = random_decoder(PLAIN), documents()
-    digits, _, _ = generate_digits(decoder, encoder_states, 1, 6, None)
+    digits, _, _ = generate_digits(decoder, encoder_states, Generation(1, 6))
     for row in range(2):
         alone, greedy = one_document(encoder_states, row), []
         states = decoder.start(alone, 1)
@@ -92,8 +92,8 @@ def test_a_beam_of_one_is_greedy():
 
 def test_samples_have_the_exact_probabilities_and_depend_on_the_seed():
     decoder, encoder_states, m = random_decoder(PLAIN), documents(), 3000
-    digits, _, _ = generate_digits(decoder, encoder_states, m, 3, seed=5)
-    same, other = (generate_digits(decoder, encoder_states, m, 3, seed)[0] for seed in (5, 6))
+    digits, _, _ = generate_digits(decoder, encoder_states, Generation(m, 3, seed=5))
+    same, other = (generate_digits(decoder, encoder_states, Generation(m, 3, seed))[0] for seed in (5, 6))
     assert torch.equal(digits, same)
     assert not torch.equal(digits, other)
     for row in range(2):
@@ -142,10 +142,10 @@ def test_leaves_and_weights_of_generated_sequences(config, seed):
     codes = np.array([[0, 0], [0, 1], [1, 2], [2, 0]], np.int32)
     tree = CodeTree.from_codes(Codes(codes, 3))
     decoder, encoder_states = random_decoder(config), documents()
-    digits, steps, log_probabilities = generate_digits(decoder, encoder_states, 12, 6, seed)
+    digits, steps, log_probabilities = generate_digits(decoder, encoder_states, Generation(12, 6, seed))
     shares = log_probabilities.softmax(1).numpy()
-    leaves, counts = generate_free(decoder, encoder_states, tree, 12, seed, 3, True)
-    same, weights = generate_free(decoder, encoder_states, tree, 12, seed, 3, False)
+    leaves, counts = generate_free(decoder, encoder_states, tree, Generation(12, 6, seed), True)
+    same, weights = generate_free(decoder, encoder_states, tree, Generation(12, 6, seed), False)
     assert np.array_equal(leaves, same)
     n_empty = 0
     for row, m in np.ndindex(2, 12):
@@ -179,7 +179,7 @@ def test_with_a_bit_per_label_free_beam_search_is_exact_over_label_sets(kind):
     Y = sp.csr_matrix((np.ones(n, np.float32), (np.arange(n), number)), shape=(n, len(sets)))
     shared = (kind != "gated", kind != "gated")
     decoder = build_decoder(DecoderConfig("bag", 6, 6, 8, 2, n_labels, True, kind, *shared), rng)
-    objective = SequenceObjective(Codes(sets, 2), Y, "frequent", rng, masked=False)
+    objective = SequenceObjective(Codes(sets, 2), Y, "frequent", rng, MAX_SEQUENCE, masked=False)
     optimizer, rows = FlatAdam(decoder, "learning_rate"), np.arange(n, dtype=np.int32)
     for step in range(1, 41):
         encoder_states = decoder.encode(torch.from_numpy(X), np.ones(n, np.int32))
@@ -195,7 +195,7 @@ def test_with_a_bit_per_label_free_beam_search_is_exact_over_label_sets(kind):
         steps = [z.log_softmax(1)[own_row, bits[:, d]] for d, z in enumerate(logits)]
         joint = torch.stack(steps).sum(0).view(4, -1)
         # A beam that holds all sets, and those that end too early.
-        digits, _, log_probabilities = generate_digits(decoder, encoder_states, 2 * len(sets), n_labels, None)
+        digits, _, log_probabilities = generate_digits(decoder, encoder_states, Generation(2 * len(sets), n_labels))
     for row in range(4):
         held = log_probabilities[row].isfinite()
         of_set = dict(zip(map(as_tuple, digits[row][held]), log_probabilities[row][held].tolist(), strict=True))

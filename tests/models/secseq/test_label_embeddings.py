@@ -134,9 +134,9 @@ def test_vectors_are_of_length_one_or_zero_and_depend_on_the_seed_alone(source, 
 @pytest.mark.parametrize("source", SOURCES)
 def test_few_labels_and_labels_that_are_all_equal_are_accepted(source, sentences):
     one = sp.csr_matrix(np.ones((3, 1), np.float32))
-    assert embed_labels(source, one, one, LabelSpace(["bread"])).tolist() == [[0.0] * 64]
+    assert embed_labels(source, one, one, LabelSpace(["bread"]), dim=64).tolist() == [[0.0] * 64]
     Y = sp.csr_matrix(np.ones((3, 50), np.float32))
-    alike = embed_labels(source, one, Y, LabelSpace(["bread"] * 50))
+    alike = embed_labels(source, one, Y, LabelSpace(["bread"] * 50), dim=64)
     assert np.isfinite(alike).all()
     if source != "walks":  # where random walks differ
         assert not alike.any()
@@ -150,7 +150,7 @@ def test_labels_without_documents_are_accepted(source, sentences):
     assert np.isfinite(vectors).all()
     assert vectors[3].any() == (source in ("text", "sentences"))
     none = embed_labels(
-        source, X, sp.csr_matrix((4, 4), dtype=np.float32), LabelSpace(["bread", "dough", "fish", "salt"])
+        source, X, sp.csr_matrix((4, 4), dtype=np.float32), LabelSpace(["bread", "dough", "fish", "salt"]), dim=64
     )
     assert np.isfinite(none).all()
 
@@ -181,13 +181,13 @@ def test_bad_arguments_are_refused():
         SeCSeq(embedding_dim=0).check_params()
     for source in ("text", "sentences"):
         with pytest.raises(DataError, match=f"label_vectors={source} needs the names of the labels, but"):
-            embed_labels(source, Y, Y, None)
+            embed_labels(source, Y, Y, None, dim=64)
 
 
 @pytest.mark.parametrize("source", ["text", "sentences"])
 def test_label_numbers_are_not_names(source, family, sentences):
     X, Y, _ = family
     with pytest.raises(DataError, match="needs names with letters, but labels are numbered, as in '0'; name"):
-        embed_labels(source, X, Y, LabelSpace.numbered(Y.shape[1]))
+        embed_labels(source, X, Y, LabelSpace.numbered(Y.shape[1]), dim=64)
     also = LabelSpace([str(i) for i in range(111)], [["bread"]] * 111)
-    assert embed_labels(source, X, Y, also).shape == (111, 64)
+    assert embed_labels(source, X, Y, also, dim=64).shape == (111, 64)

@@ -116,7 +116,7 @@ def test_the_parameters_decide_how_is_decoded(few, monkeypatch, target):
     calls, model = [], fit(tiny(target=target, epochs=1, beam_size=3, n_samples=7, random_state=4), few)
 
     def spy(name, function):
-        return lambda *args: calls.append((name, *args[-4:])) or function(*args)  # generate: m, seed, length, count
+        return lambda *args: calls.append((name, *args[-2:])) or function(*args)  # generate: options, count
 
     def spy_on_kernel(name, function):  # after the documents and the table: softmax, width, seed if any, and outputs
         return lambda *args: calls.append((name, *args[2:-2], args[-1].shape[1])) or function(*args)
@@ -127,7 +127,7 @@ def test_the_parameters_decide_how_is_decoded(few, monkeypatch, target):
     for method in ("beam", "sampling"):
         model.set_params(decoding=method).predict_topk(few.X[:5], 2)
     if target == "sequence":
-        assert calls == [("generate", 3, None, 50, False), ("generate", 7, 4, 50, False)]
+        assert calls == [("generate", (3, 100, None), False), ("generate", (7, 100, 4), False)]
     else:
         softmax = target == "label"
         assert calls == [("beam search", softmax, 3, 2), ("sample", softmax, 7, 4, 2)]

@@ -5,6 +5,7 @@ import scipy.sparse as sp
 torch = pytest.importorskip("torch")
 
 from labelspace.labels.codes import Codes  # noqa: E402
+from labelspace.models.secseq.config import MAX_SEQUENCE  # noqa: E402
 from labelspace.models.secseq.objectives import PrefixObjective, SequenceObjective, digit_mask, group_counts  # noqa: E402
 from tests.models.secseq.decoder_twin import (  # noqa: E402
     CODES,
@@ -180,7 +181,7 @@ def test_the_sequence_loss_is_that_of_going_code_by_code(label_order, encoder, m
 def test_the_sequence_loss_of_short_codes(code_length):
     codes = np.unique(CODES[:, :code_length], axis=0)
     decoder, Y = random_decoder(code_length=code_length, sequences=True), random_labels(N, len(codes), seed=2)
-    objective = SequenceObjective(Codes(codes, 3), Y, "frequent", rng_of())
+    objective = SequenceObjective(Codes(codes, 3), Y, "frequent", rng_of(), MAX_SEQUENCE)
     encoder_states, ranked = random_states(decoder, N), slow_order(Y, "frequent", rng_of())
     expected = [
         slow_sequence_loss(
@@ -196,7 +197,7 @@ def test_the_sequence_loss_of_short_codes(code_length):
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_gradients_of_the_sequence_loss_reach_every_weight(encoder):
     decoder, Y = random_decoder(sequences=True, encoder=encoder), random_labels(N, 9)
-    objective = SequenceObjective(Codes(CODES, 3), Y, "rare", rng_of())
+    objective = SequenceObjective(Codes(CODES, 3), Y, "rare", rng_of(), MAX_SEQUENCE)
     objective.loss(decoder, random_states(decoder, N), ALL_ROWS)[0].backward()
     for name, weights in decoder.named_parameters():
         assert weights.grad is not None, name
@@ -205,7 +206,7 @@ def test_gradients_of_the_sequence_loss_reach_every_weight(encoder):
 
 def test_a_batch_of_documents_without_labels_has_no_sequence_loss():
     decoder, Y = random_decoder(sequences=True), random_labels(N, 9)
-    objective = SequenceObjective(Codes(CODES, 3), Y, "frequent", rng_of())
+    objective = SequenceObjective(Codes(CODES, 3), Y, "frequent", rng_of(), MAX_SEQUENCE)
     loss, n_tokens = objective.loss(decoder, random_states(decoder, 1), ROWS[1:2])
     assert n_tokens == 0
     assert loss.item() == 0.0
@@ -213,7 +214,9 @@ def test_a_batch_of_documents_without_labels_has_no_sequence_loss():
 
 def test_a_random_order_depends_on_the_generator():
     Y = random_labels(N, 9)
-    one, same, other = (SequenceObjective(Codes(CODES, 3), Y, "random", rng_of(seed)).labels for seed in (1, 1, 2))
+    one, same, other = (
+        SequenceObjective(Codes(CODES, 3), Y, "random", rng_of(seed), MAX_SEQUENCE).labels for seed in (1, 1, 2)
+    )
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
 
@@ -270,7 +273,7 @@ def test_biases_start_at_the_log_odds_of_digits_where_they_can_follow():
 
 def test_biases_of_sequences_start_at_the_frequency_of_digits():
     decoder, Y = random_decoder(sequences=True), random_labels(N, 9)
-    objective = SequenceObjective(Codes(CODES, 3), Y, "frequent", rng_of())
+    objective = SequenceObjective(Codes(CODES, 3), Y, "frequent", rng_of(), MAX_SEQUENCE)
     objective.init_biases(decoder)
     digits = CODES[objective.labels]
     for d in range(3):

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from labelspace.labels.codes import Codes  # noqa: E402
-from labelspace.models.secseq.config import DecoderConfig  # noqa: E402
+from labelspace.models.secseq.config import MAX_SEQUENCE, DecoderConfig  # noqa: E402
 from labelspace.models.secseq.network import (  # noqa: E402
     EncoderStates,  # noqa: E402
     build_decoder,
@@ -108,7 +108,7 @@ def test_the_loss_is_that_of_going_digit_by_digit(kind, outputs, embeddings, rep
     Y = random_labels(4, 9)
     decoder, encoder_states, rows = random_decoder(config), documents(n=4), np.array([2, 0, 1, 3], np.int32)
     rng = np.random.default_rng(0)
-    objective = SequenceObjective(Codes(CODES, 3), Y, "frequent", rng, masked=False, repeated=repeated)
+    objective = SequenceObjective(Codes(CODES, 3), Y, "frequent", rng, MAX_SEQUENCE, masked=False, repeated=repeated)
     loss, n_tokens = objective.loss(decoder, encoder_states, rows)
     rank, expected, count = (-Y.toarray().sum(0)).argsort(kind="stable").tolist(), 0.0, 0
     for i, row in enumerate(rows):
@@ -160,7 +160,7 @@ def test_initial_weights_depend_on_the_generator_alone():
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
 def test_gradients_reach_every_weight(kind):
     decoder = build_decoder(replace(CONFIG, decoder=kind), np.random.default_rng(0))
-    objective = SequenceObjective(Codes(CODES, 3), random_labels(4, 9), "rare", np.random.default_rng(0))
+    objective = SequenceObjective(Codes(CODES, 3), random_labels(4, 9), "rare", np.random.default_rng(0), MAX_SEQUENCE)
     embeddings = torch.from_numpy(np.random.default_rng(1).standard_normal((8, 5)).astype(np.float32))
     encoder_states = decoder.encode(embeddings, np.array([3, 2, 1, 2], np.int32))
     objective.loss(decoder, encoder_states, np.arange(4, dtype=np.int32))[0].backward()
@@ -174,7 +174,7 @@ def test_gradients_reach_every_weight(kind):
 def test_shared_biases_start_at_the_frequency_of_digits_at_all_positions():
     Y = random_labels(4, 9)
     decoder = random_decoder(replace(CONFIG, shared_outputs=True))
-    objective = SequenceObjective(Codes(CODES, 3), Y, "frequent", np.random.default_rng(0))
+    objective = SequenceObjective(Codes(CODES, 3), Y, "frequent", np.random.default_rng(0), MAX_SEQUENCE)
     objective.init_biases(decoder)
     counts = np.bincount(CODES[objective.labels].ravel(), minlength=3) + 1.5
     assert np.allclose(decoder.outputs[2].bias, np.log([*counts, 4.5]) - np.log(5), atol=1e-6)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.models.treespace import Treespace
-from labelspace.models.treespace.level_weights import level_weights
+from labelspace.models.treespace.layout import level_weights
 from labelspace.report.tree import tree_json, tree_newick, tree_text
 from labelspace.types import Hierarchy, LabelSpace
 from tests.checks import digest, same_topk

@@ -10,7 +10,7 @@ from tests.models.treespace.embeddings import embedding_of, random_embeddings
 
 
 def random_projections(layout, rng, rank=2):
-    projections = Projections.init(layout, rank, rng)
+    projections = Projections(layout, rank, rng)
     for shared in projections.shared:
         shared.value += rng.standard_normal(shared.value.shape).astype(np.float32)
     for node in range(1, len(layout.nodes)):
@@ -22,7 +22,7 @@ def random_projections(layout, rng, rank=2):
 
 def test_initial_projections_keep_coordinates(layout, rng):
     embeddings = random_embeddings(layout, rng)
-    targets = Projections.init(layout, 2, rng).targets(np.array([0, 1, 4], np.int32), embeddings)
+    targets = Projections(layout, 2, rng).targets(np.array([0, 1, 4], np.int32), embeddings)
     assert targets.shape == (3, 5)
     assert not targets[0].any()
     assert np.allclose(targets[1], [*embedding_of(layout, embeddings, 1), 0, 0, 0])
@@ -31,14 +31,14 @@ def test_initial_projections_keep_coordinates(layout, rng):
 
 def test_initial_matrices_of_parents_keep_coordinates(layout, rng):
     embeddings, parents = random_embeddings(layout, rng), np.array([0, 1, 4], np.int32)
-    shared = Projections.init(layout, 2, rng).targets(parents, embeddings)
-    assert np.array_equal(ParentMatrices.init(layout).targets(parents, embeddings), shared)
+    shared = Projections(layout, 2, rng).targets(parents, embeddings)
+    assert np.array_equal(ParentMatrices(layout).targets(parents, embeddings), shared)
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.3])
 def test_a_step_of_full_matrices_has_the_gradients_that_torch_finds(layout, rng, weight_decay):
     torch = pytest.importorskip("torch")
-    projections, embeddings = ParentMatrices.init(layout), random_embeddings(layout, rng)
+    projections, embeddings = ParentMatrices(layout), random_embeddings(layout, rng)
     for matrices in projections.matrices:
         matrices += rng.standard_normal(matrices.shape).astype(np.float32)
     parents, nodes, consistency_weight = np.array([0, 1, 2, 4], np.int32), layout.nodes, 0.3  # not 5, with a child too

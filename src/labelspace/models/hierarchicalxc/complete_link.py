@@ -50,16 +50,6 @@ def merge_neighbors(data: Floats, indices: Ints, indptr: Longs, lengths: Longs, 
     lengths[a], lengths[b] = out - indptr[a], 0
 
 
-@part()
-def grow_heap(values: Floats, pairs: Longs, size: int) -> tuple[Floats, Longs]:
-    """Return the arrays of a heap, or copies of twice the length if they are full."""
-    if size < len(values):
-        return values, pairs
-    new_values, new_pairs = np.empty(2 * size, np.float32), np.empty(2 * size, np.int64)
-    new_values[:size], new_pairs[:size] = values, pairs
-    return new_values, new_pairs
-
-
 @kernel()
 def complete_linkage(
     data: Floats, indices: Ints, indptr: Longs, similarities: Floats, pairs: Longs
@@ -67,15 +57,16 @@ def complete_linkage(
     """Return the merges of complete link as long as similarities are positive.
 
     ``data``, ``indices`` and ``indptr`` are a symmetric CSR matrix without a diagonal, which is overwritten; ``pairs``
-    are its entries a < b as a * 2^32 + b with their ``similarities``, highest first, ties by the smaller pair. Among
-    equally similar clusters, those with the smallest slots are merged first. Returns the merges, their similarities and
-    the final node of each slot, or -1.
+    are its entries a < b as a * 2^32 + b with their ``similarities``, highest first, ties by the smaller pair; they are
+    overwritten too. Among equally similar clusters, those with the smallest slots are merged first. Returns the merges,
+    their similarities and the final node of each slot, or -1.
     """
     n = len(indptr) - 1
     lengths, nodes = np.diff(indptr), np.arange(n).astype(np.int32)
     children, merge_similarities = np.empty((max(n - 1, 0), 2), np.int32), np.empty(max(n - 1, 0), np.float32)
-    # Heap of pairs whose similarity fell since they were listed; negated, because the root is the lowest.
-    lowered, lowered_pairs = np.empty(1024, np.float32), np.empty(1024, np.int64)
+    # Heap of pairs whose similarity fell since they were listed; negated, because the root is the lowest. Each was in
+    # the list before, so there is room for the heap where the list has been read.
+    lowered, lowered_pairs = similarities, pairs
     size, next_pair, n_merges = 0, 0, 0
     while next_pair < len(pairs) or size > 0:
         from_list = size == 0
@@ -95,7 +86,6 @@ def complete_linkage(
         if pos < 0 or data[pos] <= 0:
             continue
         if data[pos] < similarity:
-            lowered, lowered_pairs = grow_heap(lowered, lowered_pairs, size)
             size = push(lowered, lowered_pairs, size, -data[pos], -pair)
             continue
         merge_neighbors(data, indices, indptr, lengths, a, b)
@@ -135,16 +125,6 @@ def subtree_sizes(merges: Ints, leaf_sizes: Longs) -> Longs:
     for j in range(len(merges)):
         sizes[n + j] = sizes[merges[j, 0]] + sizes[merges[j, 1]]
     return sizes
-
-
-@kernel()
-def dendrogram_depths(children: Ints) -> Ints:
-    """Return the depth of each node of a binary tree given as merges."""
-    n = len(children) + 1
-    depths = np.zeros(2 * n - 1, np.int32)
-    for j in range(n - 2, -1, -1):
-        depths[children[j, 0]] = depths[children[j, 1]] = depths[n + j] + 1
-    return depths
 
 
 @kernel()

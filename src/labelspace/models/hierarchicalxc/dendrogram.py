@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from labelspace.kernels.ancestors import node_levels
 from labelspace.labels.statistics import cooccurrence_counts, similarity
 from labelspace.labels.tree import TreeNodes, is_degenerate
 from labelspace.models.hierarchicalxc import complete_link as kernels
@@ -47,7 +48,10 @@ class Dendrogram:
 
     def depths(self) -> Ints:
         """Return the number of merges from the root to each label. Shape (n,)."""
-        return np.asarray(kernels.dendrogram_depths(self.children)[: self.n_labels])
+        n, root = self.n_labels, 2 * self.n_labels - 2
+        parents = np.full(root + 1, -1, np.int32)  # of the nodes in reverse order: parents before their children
+        parents[root - self.children] = (root - np.arange(n, root + 1))[:, None]
+        return np.asarray(node_levels(parents)[::-1][:n])
 
     def height(self) -> int:
         """Return the largest depth of a label."""
@@ -97,7 +101,8 @@ def complete_link(S: Csr, ties: str = "average") -> Dendrogram:
     del S, order  # average link may need the memory
     tops = nodes[nodes >= 0]  # the clusters that are tied at 0, by their smallest label ids
     if ties == "order":
-        rest = _chain_merges(len(tops))
+        ranks = np.arange(1, len(tops), dtype=np.int32)  # one after another
+        rest = np.stack([np.where(ranks > 1, len(tops) + ranks - 2, 0), ranks], 1)
     else:
         sizes = kernels.subtree_sizes(positive, np.ones(n, np.int64))[tops]
         rest = _average_link_merges(_cluster_of_labels(positive, tops, n), sizes, pairs, values)
@@ -148,13 +153,6 @@ def _upper_triangle(S: Csr) -> tuple[Longs, Floats]:
     rows = np.repeat(np.arange(S.shape[0], dtype=np.int32), np.diff(S.indptr))
     above = S.indices > rows
     return (rows[above].astype(np.int64) << 32) | S.indices[above], S.data[above]
-
-
-def _chain_merges(m: int) -> Ints:
-    """Return the merges that join m clusters one after another."""
-    seconds = np.arange(1, m, dtype=np.int32)
-    firsts = np.concatenate([np.zeros(min(m - 1, 1), np.int32), np.arange(m, 2 * m - 2, dtype=np.int32)])
-    return np.stack([firsts, seconds], 1)
 
 
 def _cluster_of_labels(merges: Ints, tops: Ints, n: int) -> Ints:

@@ -16,14 +16,14 @@ import torch  # so import this module only after ``errors.require``
 
 from labelspace.kernels.beam_search import average_tree_lists
 from labelspace.kernels.quantize import Int8s
-from labelspace.kernels.sparse_layers import embed_rows
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import run_blocks, search_in_blocks
 from labelspace.labels.codes import CodeTree
 from labelspace.models.secseq.config import EncoderInputs
 from labelspace.models.secseq.kernels import CodeScores, sample_codes, search_codes
 from labelspace.models.secseq.network import CodeDecoder, EncoderStates, SequenceDecoder
 from labelspace.models.secseq.objectives import group_counts
-from labelspace.models.secseq.sequence_search import generate_free, generate_sequences
+from labelspace.models.secseq.sequence_search import Generation, generate_free, generate_sequences
+from labelspace.training.sparse_layers import embedded
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 if TYPE_CHECKING:
@@ -72,16 +72,15 @@ class LabelDecoder:
         generate = generate_sequences if params.constrained else generate_free
         with torch.no_grad():
             encoder_states = self._encode(inputs, start, stop)
-            options = (m, seed, params.max_sequence, params.scores == "count")
-            leaves, weights = generate(self.decoder, encoder_states, self.tree, *options)
+            options = Generation(m, params.max_sequence * self.tree.code_length, seed)
+            leaves, weights = generate(self.decoder, encoder_states, self.tree, options, params.scores == "count")
         return leaf_histogram(leaves, weights, self.tree, self.label_shares)
 
     def _encode(self, inputs: EncoderInputs, start: int, stop: int) -> EncoderStates:
-        X, starts, width = inputs.table, inputs.starts[start : stop + 1], self.embeddings.shape[1]
-        lengths, indptr = np.diff(starts).astype(np.int32), X.indptr[starts[0] : starts[-1] + 1]
-        embedded, zeros = np.empty((len(indptr) - 1, width), np.float32), np.zeros(width, np.float32)
-        embed_rows(X.data, X.indices, indptr, 0, len(embedded), self.embeddings, self.scales, zeros, embedded)
-        return self.decoder.encode(torch.from_numpy(embedded), lengths)
+        X, starts = inputs.table, inputs.starts[start : stop + 1]
+        rows = (X.data, X.indices, X.indptr[starts[0] : starts[-1] + 1])
+        words = embedded(rows, self.embeddings, self.scales, None, block=len(rows[2]))
+        return self.decoder.encode(torch.from_numpy(words), np.diff(starts).astype(np.int32))
 
 
 def _seed(params: SequenceModel) -> int | None:
@@ -91,7 +90,13 @@ def _seed(params: SequenceModel) -> int | None:
 def predict_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, params: SequenceModel) -> TopK:
     """Return the k labels of each document with the best mean score, or count, over all trees."""
     if params.target == "sequence" and params.scores == "count":
-        return _count_topk(decoders, inputs, k, params)
+
+        def count(rows: slice, labels: Ints, scores: Floats) -> None:
+            counts = [decoder.histogram(inputs, rows.start, rows.stop, params) for decoder in decoders]
+            best = TopK.from_sparse(sum(counts), k)
+            labels[:], scores[:] = best.labels, best.scores
+
+        return search_in_blocks(count, inputs.n, k, ROW_BLOCK)
     n_trees = len(decoders)
     n_listed = k if n_trees == 1 else max(k, LABELS_PER_TREE)
     lists, shape = TopK.empty(n_trees * inputs.n, n_listed), (n_trees, inputs.n, n_listed)
@@ -110,34 +115,18 @@ def predict_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, pa
     return top
 
 
-def _count_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, params: SequenceModel) -> TopK:
-    """Return the k labels of each document with the highest counts, summed over all trees."""
-    top = TopK.empty(inputs.n, k)
-
-    def predict_block(start: int, stop: int) -> None:
-        best = TopK.from_sparse(sum(decoder.histogram(inputs, start, stop, params) for decoder in decoders), k)
-        top.labels[start:stop], top.scores[start:stop] = best.labels, best.scores
-
-    run_blocks(predict_block, inputs.n, ROW_BLOCK)
-    return top
-
-
 def leaf_counts(kind: str, tree: CodeTree, Y: Csr, of_documents: bool) -> Floats:
-    """Return what a label counts at the leaf of its code: its ``shares``, 1 (``labels``), or its ``documents``."""
-    if kind == "shares":
-        return label_shares(tree, Y, of_documents)
-    counts: Floats = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float32)
-    return counts if kind == "documents" else np.minimum(counts, 1)
+    """Return what a label counts at the leaf of its code: its ``shares``, 1 (``labels``), or its ``documents``.
 
-
-def label_shares(tree: CodeTree, Y: Csr, of_documents: bool) -> Floats:
-    """Return the share of each label in the documents, or else in the labels, with its code. Shape (n_labels,)."""
+    Shares are those in the documents, or else in the labels, with its code. Shape (n_labels,).
+    """
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
-    leaf_counts = np.bincount(tree.leaf_of, weights=counts, minlength=tree.n_nodes)
-    if of_documents:
-        leaf_counts = np.bincount(group_counts(Y, tree.leaf_of, tree.n_nodes).indices, minlength=tree.n_nodes)
-    shares: Floats = (counts / np.maximum(leaf_counts[tree.leaf_of], 1)).astype(np.float32)
-    return shares
+    if kind == "labels":
+        counts = np.minimum(counts, 1)
+    elif kind == "shares":
+        leaves = group_counts(Y, tree.leaf_of, tree.n_nodes).indices if of_documents else tree.leaf_of[Y.indices]
+        counts = counts / np.maximum(np.bincount(leaves, minlength=tree.n_nodes)[tree.leaf_of], 1)
+    return np.asarray(counts, np.float32)
 
 
 def leaf_histogram(leaves: Longs, weights: Floats, tree: CodeTree, shares: Floats) -> Csr:

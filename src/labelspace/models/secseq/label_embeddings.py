@@ -24,13 +24,7 @@ MAX_NGRAMS = 500_000  # of the label texts
 
 
 def embed_labels(
-    source: str,
-    X: Csr | None,
-    Y: Csr,
-    labels: LabelSpace | None,
-    dim: int | None = 64,
-    seed: int = 0,
-    center: bool = True,
+    source: str, X: Csr | None, Y: Csr, labels: LabelSpace | None, dim: int | None, seed: int = 0, center: bool = True
 ) -> Floats | Csr:
     """Embed labels (n_labels, dim); with ``center`` around the mean of labels with documents, and of length 1.
 

@@ -167,7 +167,8 @@ class SequenceModel(Model):
         codes = self._codes(views, Y, context)  # steps 1 and 2
         views, Y, held_out = context.early_stopping_split(views, Y, self.patience, self.random_state)
         validation = None if held_out is None else (self._encoder_inputs(held_out[0]), held_out[1])
-        trees = TreeTrainer(self._encoder_inputs(views), Y, validation, codes, self, context).train(context)  # 3-5
+        train = (self._encoder_inputs(views), Y)
+        trees = TreeTrainer(train, validation, codes, self, context).train(context)  # steps 3 to 5
         *arrays, scores = zip(*trees, strict=True)
         self.embeddings_, self.embedding_scales_, self.weights_, self.label_shares_ = map(np.stack, arrays)
         self.digits_, self.validation_scores_ = np.stack([code.digits for code in codes]), list(scores)

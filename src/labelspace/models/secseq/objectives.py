@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from labelspace.labels.codes import Codes, CodeTree
-from labelspace.models.secseq.config import MAX_SEQUENCE
 from labelspace.models.secseq.network import CodeDecoder, EncoderStates, SequenceDecoder
 from labelspace.types import Bools, Csr, Doubles, Ints, Longs, Rng
 
@@ -105,20 +104,13 @@ class SequenceObjective:
     """
 
     def __init__(
-        self,
-        codes: Codes,
-        Y: Csr,
-        label_order: str,
-        rng: Rng,
-        max_sequence: int = MAX_SEQUENCE,
-        masked: bool = True,
-        repeated: bool = False,
+        self, codes: Codes, Y: Csr, order: str, rng: Rng, max_sequence: int, masked: bool = True, repeated: bool = False
     ) -> None:
         self.tree, self.code_size = CodeTree.from_codes(codes), codes.code_size
         self.max_sequence, self.masked = max_sequence, masked
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         keys = {"frequent": -counts, "rare": counts, "random": rng.permutation(Y.shape[1])}
-        by_rank = np.argsort(keys[label_order], kind="stable")
+        by_rank = np.argsort(keys[order], kind="stable")
         ordered = sp.csr_matrix((Y.data, np.argsort(by_rank)[Y.indices], Y.indptr), shape=Y.shape).sorted_indices()
         labels, document = by_rank[ordered.indices], np.repeat(np.arange(Y.shape[0]), np.diff(ordered.indptr))
         leaves = document * self.tree.n_nodes + self.tree.leaf_of[labels]

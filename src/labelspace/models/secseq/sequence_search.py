@@ -1,6 +1,7 @@
 """Beam search and sampling of sequences for target ``sequence``: of codes that exist, none twice, or of any digits."""
 
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 import torch  # so import this module only after ``errors.require``
@@ -9,7 +10,6 @@ from torch.nn.functional import pad
 
 from labelspace.kernels.random_numbers import uniform_from_key
 from labelspace.labels.codes import CodeTree
-from labelspace.models.secseq.config import MAX_SEQUENCE
 from labelspace.models.secseq.network import EncoderStates, SequenceDecoder
 from labelspace.models.secseq.objectives import digit_mask
 from labelspace.types import Bools, Floats, Ints, Longs
@@ -64,26 +64,27 @@ class CodeConstraint:
             self.nodes = np.zeros_like(nodes)
 
 
+class Generation(NamedTuple):
+    """How sequences are generated: by beam search, or, with a seed, at random."""
+
+    m: int  # sequences per document
+    max_digits: int
+    seed: int | None = None
+
+
 def generate_sequences(
-    decoder: SequenceDecoder,
-    encoder_states: EncoderStates,
-    tree: CodeTree,
-    m: int,
-    seed: int | None = None,
-    max_sequence: int = MAX_SEQUENCE,
-    count: bool = False,
+    decoder: SequenceDecoder, encoder_states: EncoderStates, tree: CodeTree, options: Generation, count: bool = False
 ) -> tuple[Longs, Floats]:
     """Generate m sequences per document: the most probable by beam search, or, with a seed, at random.
 
     Codes exist, and none occurs twice. Return the leaves of the sequences (n, m, codes), at most ``max_sequence`` and
     -1 after the last, and the weight of each leaf: see ``leaf_weights``.
     """
-    codes = CodeConstraint(tree, decoder.config.code_size, len(encoder_states.states), m)
-    max_digits = max_sequence * tree.code_length
-    _, steps, log_probabilities = generate_digits(decoder, encoder_states, m, max_digits, seed, codes)
+    codes = CodeConstraint(tree, decoder.config.code_size, len(encoder_states.states), options.m)
+    _, steps, log_probabilities = generate_digits(decoder, encoder_states, options, codes)
     leaves = torch.from_numpy(codes.leaves)
     probabilities = reduce(torch.mul, segment(steps, tree.code_length).exp().unbind(3)) * (leaves >= 0)
-    return codes.leaves, leaf_weights(leaves, probabilities, log_probabilities, seed is not None, count).numpy()
+    return codes.leaves, leaf_weights(leaves, probabilities, log_probabilities, options.seed is not None, count).numpy()
 
 
 def leaf_weights(leaves: Tensor, probabilities: Tensor, log_sequences: Tensor, sampled: bool, count: bool) -> Tensor:
@@ -117,13 +118,7 @@ def sample_digits(log_probabilities: Tensor, seed: int, step: int) -> tuple[Tens
 
 
 def generate_free(
-    decoder: SequenceDecoder,
-    encoder_states: EncoderStates,
-    tree: CodeTree,
-    m: int,
-    seed: int | None,
-    max_sequence: int,
-    count: bool,
+    decoder: SequenceDecoder, encoder_states: EncoderStates, tree: CodeTree, options: Generation, count: bool
 ) -> tuple[Longs, Floats]:
     """Generate m sequences of any digits per document; return what ``generate_sequences`` returns.
 
@@ -131,27 +126,24 @@ def generate_free(
     2. Segment the sequence s into floor(|s| / D) chunks of D digits; the digits that remain are ignored.
     3. Follow each chunk down the code tree to a leaf; the leaf is -1 if no label has the code.
     """
-    max_digits = max_sequence * tree.code_length
-    digits, steps, log_probabilities = generate_digits(decoder, encoder_states, m, max_digits, seed)  # step 1
+    digits, steps, log_probabilities = generate_digits(decoder, encoder_states, options)  # step 1
     chunks = segment(digits, tree.code_length)  # step 2
     leaves = torch.from_numpy(tree.leaves_of(chunks.numpy()))  # step 3
     probabilities = segment(steps, tree.code_length).sum(3).exp() * (leaves >= 0)
-    return leaves.numpy(), leaf_weights(leaves, probabilities, log_probabilities, seed is not None, count).numpy()
+    return leaves.numpy(), leaf_weights(
+        leaves, probabilities, log_probabilities, options.seed is not None, count
+    ).numpy()
 
 
 def generate_digits(
-    decoder: SequenceDecoder,
-    encoder_states: EncoderStates,
-    m: int,
-    max_digits: int,
-    seed: int | None,
-    codes: CodeConstraint | None = None,
+    decoder: SequenceDecoder, encoder_states: EncoderStates, options: Generation, codes: CodeConstraint | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Generate m sequences of digits per document: the most probable by beam search, or, with a seed, at random.
 
     Return the digits (n, m, steps), -1 from the end on, the log-probability of each, and those of the sequences. With
     ``codes`` only the digits that these allow are generated, and they get them.
     """
+    m, max_digits, seed = options
     end, n = decoder.config.code_size, len(encoder_states.states)
     states = decoder.start(encoder_states, m)
     log_probabilities, ended = torch.zeros(n, m), torch.zeros(n, m, dtype=torch.bool)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 STEPS = 300  # batches that suffice; epochs are chosen so that there are about this many, within bounds
 EPOCHS = (8, 15)  # bounds of the chosen number of epochs
 
+Split = tuple[EncoderInputs, Csr]  # documents, and their labels
+
 Tick = Callable[[int], None]
 """Reports how many more target digits were trained on."""
 
@@ -61,18 +63,12 @@ class TreeTrainer:
     """Trains a network for each code tree on the same documents."""
 
     def __init__(
-        self,
-        inputs: EncoderInputs,
-        Y: Csr,
-        validation: tuple[EncoderInputs, Csr] | None,
-        codes: list[Codes],
-        model: SequenceModel,
-        context: FitContext,
+        self, train: Split, validation: Split | None, codes: list[Codes], model: SequenceModel, context: FitContext
     ) -> None:
-        self.inputs, self.Y, self.validation, self.codes, self.model = inputs, Y, validation, codes, model
-        self.checkpoint = context.checkpoint
-        self.batch_size, self.epochs = batch_schedule(inputs.n, model.batch_size, model.epochs, STEPS, EPOCHS)
-        splits = [(inputs, Y)] if validation is None else [(inputs, Y), validation]
+        self.inputs, self.Y = train
+        self.validation, self.codes, self.model, self.checkpoint = validation, codes, model, context.checkpoint
+        self.batch_size, self.epochs = batch_schedule(self.inputs.n, model.batch_size, model.epochs, STEPS, EPOCHS)
+        splits = [train] if validation is None else [train, validation]
         tables = [table for X, labels in splits for table in (X.table, sp.csr_matrix(X.starts), labels)]
         tables += [sp.csr_matrix(code.digits) for code in codes]  # they may be made of label names, which are not in Y
         self.fingerprint = {"params": model.get_params(), "data": data_fingerprint(*tables)}

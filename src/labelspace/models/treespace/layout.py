@@ -1,5 +1,7 @@
 """The embeddings of nodes and documents in flat arrays, a dimension per level; their bounds in the ball, and penalties.
 
+Each level also has a weight in the loss.
+
 In the Poincaré ball documents are tangent vectors at the origin, whose norms are bounded.
 
 The effective dimension of a level is the number of coordinates that its nodes use. The penalty that makes it smaller is
@@ -7,11 +9,15 @@ a group lasso: a group is one coordinate of all nodes of a level, so a coordinat
 its nodes. The penalty is the sum of the groups' norms.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from labelspace.errors import ParameterError
+from labelspace.estimator.parameter_constraints import Constraint, list_of, real
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.labels.tree import TreeNodes
 from labelspace.models.treespace.kernels import EPSILON, MAX_NORM, NodeArrays
@@ -29,6 +35,42 @@ def level_dims(root_dim: int, leaf_dim: int, levels: int) -> Ints:
     if levels == 1:
         return np.array([leaf_dim], np.int32)
     return np.rint(root_dim * (leaf_dim / root_dim) ** (np.arange(levels) / (levels - 1))).astype(np.int32)
+
+
+LevelWeight = float | str | Sequence[float]
+WEIGHT = real(above=0)
+WEIGHTS = list_of(WEIGHT)
+
+
+def parse_weights(value: LevelWeight) -> float | Sequence[float]:
+    """Return the numbers of a text with commas between them, as on the command line; other values as they are."""
+    return [float(part) for part in value.split(",")] if isinstance(value, str) else value
+
+
+def _is_level_weight(value: Any) -> bool:  # noqa: ANN401 - whatever was given
+    try:
+        value = parse_weights(value)
+    except ValueError:
+        return False
+    return WEIGHT.holds(value) or (value != [] and WEIGHTS.holds(value))
+
+
+LEVEL_WEIGHT = Constraint("a number above 0, or one for each level, as in 1,0.5,0.25", _is_level_weight)
+
+
+def level_weights(value: LevelWeight, levels: int) -> Floats:
+    """Return the weight of each level in the loss: as given, or the powers of a single number. Shape (levels,).
+
+    >>> level_weights(0.5, 3).tolist(), level_weights("2,3", 2).tolist()
+    ([1.0, 0.5, 0.25], [2.0, 3.0])
+    """
+    weights = np.ravel(parse_weights(value)).astype(np.float32)
+    if len(weights) == 1:
+        return weights[0] ** np.arange(levels, dtype=np.float32)
+    if len(weights) != levels:
+        rule = f"level_weight of treespace must be one number or {levels}, one for each level of the hierarchy"
+        raise ParameterError(f"{rule}, but has {len(weights)}; set it so")
+    return weights
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ Proposed, and not built, in Pathak, "Hierarchical Label Embedding for Xtreme Mul
    the product of its embedding and the document's vector, plus a bias; with ``space=poincare`` both are points of the
    Poincaré ball, and their distance replaces the angle (layout.py). The logistic losses of all levels are summed with
    weights: one number in ``level_weight`` is that of each level relative to the level above, several are those of the
-   levels (``level_weights``).
+   levels (layout.py).
 4. Consistency loss: the squared distance of a child from the projection of its parent, with ``consistency_weight``. The
    projection is one matrix for all parents of a level, plus one of low rank (``projection_rank``) for each parent, or a
    full matrix for each parent (projections.py).
@@ -54,10 +54,9 @@ from labelspace.models.base import Model
 from labelspace.models.batched_prediction import overfetch
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
+from labelspace.models.treespace import layout
 from labelspace.models.treespace.explanations import TreeEvidence
 from labelspace.models.treespace.kernels import SearchedNodes, level_beam_search
-from labelspace.models.treespace.layout import LevelLayout, bound_norms, effective_dimensions, level_dims
-from labelspace.models.treespace.level_weights import LEVEL_WEIGHT, LevelWeight, level_weights
 from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet
 from labelspace.models.treespace.projections import Penalties
 from labelspace.models.treespace.tree import TrainingSet, clustered_nodes, hierarchy_nodes, is_closed
@@ -111,8 +110,8 @@ class Treespace(Model):
     root_dim: int = param(64, integer(1), "Dimension of the embeddings of the first level.")
     embedding_dim: int = param(256, integer(1), "Dimension of the embeddings of the last level.")
     hidden_dim: int = parameters.hidden_dim(512)
-    level_weight: LevelWeight = param(
-        1.0, LEVEL_WEIGHT, "Weight of each level's loss relative to the level above; or one for each level."
+    level_weight: layout.LevelWeight = param(
+        1.0, layout.LEVEL_WEIGHT, "Weight of each level's loss relative to the level above; or one for each level."
     )
     consistency_weight: float = param(0.0, real(at_least=0), "Weight of the consistency loss of parents and children.")
     projection_rank: int | None = param(
@@ -170,8 +169,8 @@ class Treespace(Model):
         self.tree_ = self._build_tree(X, Y, context)  # step 1
         context.progress("tree", 1, 1)
         self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int32)
-        self.level_dims_ = level_dims(self.root_dim, self.embedding_dim, max(self.tree_.height, 1))
-        weights = level_weights(self.level_weight, len(self.level_dims_))
+        self.level_dims_ = layout.level_dims(self.root_dim, self.embedding_dim, max(self.tree_.height, 1))
+        weights = layout.level_weights(self.level_weight, len(self.level_dims_))
         texts = (context.label_features, self.label_text, self.normalize)
         data = TrainingSet.build(X, Y, self.tree_, weights, *texts)  # step 6
         batch_size, epochs = batch_schedule(data.X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
@@ -213,8 +212,8 @@ class Treespace(Model):
         return QuantizedLevelNet.from_net(net)
 
     @cached_property
-    def _layout(self) -> LevelLayout:
-        return LevelLayout(self.tree_, self.level_dims_)
+    def _layout(self) -> layout.LevelLayout:
+        return layout.LevelLayout(self.tree_, self.level_dims_)
 
     @cached_property
     def _node_norms(self) -> list[Floats]:
@@ -231,7 +230,9 @@ class Treespace(Model):
     def report(self) -> dict[str, Any]:
         """Return the shape of the tree and of the embeddings; effective dimensions are means over the learners."""
         self.check_fitted()
-        used = [effective_dimensions(self._layout, net.dequantized_nodes(self._layout)) for net in self.estimators_]
+        used = [
+            layout.effective_dimensions(self._layout, net.dequantized_nodes(self._layout)) for net in self.estimators_
+        ]
         return {
             "levels": len(self.level_dims_),
             "nodes": len(self.tree_) - 1,
@@ -246,7 +247,7 @@ class Treespace(Model):
         if allowed is not None:
             return overfetch(self._predict, X, k, allowed)
         X = normalize_rows(X) if self.normalize else X
-        layout, node_norms = self._layout, self._node_norms
+        node_norms = self._node_norms
         reranked = self.is_closed_ or len(self.estimators_) > 1 or self.rare_boost > 0
         depth = max(k, min(AVERAGED_LABELS, self.n_labels_)) if reranked else k
         shape = (len(self.estimators_), X.shape[0], depth)
@@ -256,9 +257,9 @@ class Treespace(Model):
         def search(start: int, stop: int) -> None:
             for at, net in enumerate(self.estimators_):
                 nodes = SearchedNodes(net.node_embeddings, net.node_scales, node_norms[at], net.node_bias)
-                documents, norms = bound_norms(layout, net.document_vectors(X[start:stop]), ball)
+                documents, norms = layout.bound_norms(self._layout, net.document_vectors(X[start:stop]), ball)
                 found = (labels[at, start:stop], scores[at, start:stop])
-                level_beam_search(documents, norms, nodes, layout.arrays, ball, beam_size, *found)
+                level_beam_search(documents, norms, nodes, self._layout.arrays, ball, beam_size, *found)
 
         run_blocks(search, X.shape[0], ROW_BLOCK)
         return self._combine(labels, np.exp(scores), k)

@@ -60,7 +60,7 @@ class LevelNet:
         self.projections: ParentProjections | None = None
         if self.penalties.consistency:
             rank = self.penalties.projection_rank
-            self.projections = ParentMatrices.init(shape) if rank is None else Projections.init(shape, rank, rng)
+            self.projections = ParentMatrices(shape) if rank is None else Projections(shape, rank, rng)
 
     def train_step(
         self, batch: Batch, rows: Ints, paths: Paths, weights: Floats, dropout: float, rates: LearningRates, rng: Rng

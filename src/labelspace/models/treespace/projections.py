@@ -5,8 +5,8 @@ matrix for each parent.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -29,135 +29,120 @@ class Penalties:
     dimensions: float = 0.0
 
 
-@dataclass
 class ParentProjections(ABC):
     """Projections, by which the children of each parent are drawn to a target."""
 
-    layout: LevelLayout
+    def __init__(self, layout: LevelLayout) -> None:
+        self.layout = layout
+        pairs = zip(layout.widths[:-1].tolist(), layout.widths[1:].tolist(), strict=True)
+        # Of each level but the last (width, width of the next): they keep the coordinates that both levels have.
+        self.identities = [np.eye(*pair, dtype=np.float32) for pair in pairs]
 
     @abstractmethod
+    def project(self, level: int, parents: Ints, vectors: Floats) -> Floats:
+        """Return the projections of some parents of a level, given their embeddings."""
+
+    @abstractmethod
+    def step(
+        self, level: int, parents: Ints, vectors: Floats, errors: Floats, decay: np.float32, rate: float, n_steps: int
+    ) -> Floats:
+        """Update the projections of a level's parents on the gradient by targets; return that by the embeddings."""
+
     def targets(self, parents: Ints, embeddings: Floats) -> Floats:
         """Return the target of the children of each parent; 0 below the root. Shape (n_parents, largest width)."""
+        out = np.zeros((len(parents), int(self.layout.widths.max())), np.float32)
+        for level, at in self._by_level(parents):
+            vectors = embeddings[self.layout.indices(parents[at])]
+            out[at, : self.layout.widths[level + 1]] = self.project(level, parents[at], vectors)
+        return out
 
-    @abstractmethod
     def backward(
         self, parents: Ints, nodes: TrainedNodes, residuals: Floats, penalties: Penalties, rate: float, n_steps: int
     ) -> None:
-        """Update the projections and the parents on the consistency loss.
+        """Update the projections on the consistency loss, and the parents by Adagrad.
 
         ``residuals`` (n_parents, width) are the sums over children of embedding minus target.
         """
+        decay = np.float32(penalties.weight_decay)
+        for level, at in self._by_level(parents):
+            some, indices = parents[at], self.layout.indices(parents[at])
+            errors = np.float32(-2 * penalties.consistency) * residuals[at, : self.layout.widths[level + 1]]
+            by_vectors = self.step(level, some, nodes.embeddings[indices], errors, decay, rate, n_steps)
+            nodes.squares[some] += np.einsum("ij,ij->i", by_vectors, by_vectors) / by_vectors.shape[1]
+            rates = np.float32(rate) / (np.sqrt(nodes.squares[some]) + ADAGRAD_EPSILON)
+            nodes.embeddings[indices] -= rates[:, None] * by_vectors
 
-    def _by_level(self, parents: Ints, embeddings: Floats) -> list[tuple[int, Longs, Ints, Floats]]:
-        """Return each level with parents, their positions in ``parents``, their nodes and embeddings."""
-        out = []
+    def _by_level(self, parents: Ints) -> Iterator[tuple[int, Longs]]:
+        """Yield each level with parents, and their positions in ``parents``."""
         for level in range(self.layout.levels - 1):
             at = np.flatnonzero((self.layout.level[parents] == level) & (parents > 0))
             if len(at):
-                out.append((level, at, parents[at], embeddings[self.layout.indices(parents[at])]))
-        return out
-
-    def _step_parents(self, parents: Ints, by_vectors: Floats, nodes: TrainedNodes, rate: float) -> None:
-        """Update parents of one level by Adagrad, given the gradient by their embeddings."""
-        nodes.squares[parents] += np.einsum("ij,ij->i", by_vectors, by_vectors) / by_vectors.shape[1]
-        step = np.float32(rate) / (np.sqrt(nodes.squares[parents]) + ADAGRAD_EPSILON)
-        nodes.embeddings[self.layout.indices(parents)] -= step[:, None] * by_vectors
+                yield level, at
 
 
-@dataclass
 class Projections(ParentProjections):
     """A matrix per level, shared by all its parents, plus a matrix of low rank per parent.
 
-    The target of the children of a parent p on a level with matrix P is (P' + sum of u v') p.
+    The target of the children of a parent p on a level with matrix P is (P' + sum of u v') p. At the start u is 0.
     """
 
-    shared: list[AdamParameter]  # P: (width of the level, width of the next) each
-    ups: Floats  # u: (n_nodes, rank, largest width)
-    downs: Floats  # v: (n_nodes, rank, largest width)
-    optimizers: tuple[RowAdagrad, RowAdagrad]  # of ups and downs
+    def __init__(self, layout: LevelLayout, rank: int, rng: Rng) -> None:
+        super().__init__(layout)
+        shape = (len(layout.nodes), rank, int(layout.widths.max()))
+        self.shared = [AdamParameter(identity.copy()) for identity in self.identities]  # P
+        self.ups = np.zeros(shape, np.float32)  # u
+        self.downs = rng.standard_normal(shape, np.float32) * np.float32(INIT_STD)  # v
+        self.optimizers = (RowAdagrad(shape[0]), RowAdagrad(shape[0]))  # of ups and downs
 
-    @classmethod
-    def init(cls, layout: LevelLayout, rank: int, rng: Rng) -> Self:
-        """Start where P keeps the coordinates that both levels have; u is 0."""
-        pairs = zip(layout.widths[:-1].tolist(), layout.widths[1:].tolist(), strict=True)
-        n, widest = len(layout.nodes), int(layout.widths.max())
-        downs = rng.standard_normal((n, rank, widest), np.float32) * np.float32(INIT_STD)
-        shared = [AdamParameter(np.eye(*pair, dtype=np.float32)) for pair in pairs]
-        return cls(layout, shared, np.zeros((n, rank, widest), np.float32), downs, (RowAdagrad(n), RowAdagrad(n)))
-
-    def targets(self, parents: Ints, embeddings: Floats) -> Floats:
+    def project(self, level: int, parents: Ints, vectors: Floats) -> Floats:
         """Return (P' + sum of u v') p for each parent p."""
-        out = np.zeros((len(parents), self.ups.shape[2]), np.float32)
-        for level, at, nodes, vectors in self._by_level(parents, embeddings):
-            width = self.layout.widths[level + 1]
-            out[at, :width] = vectors @ self.shared[level].value
-            low_rank = np.einsum("nrw,nw->nr", self.downs[nodes, :, : vectors.shape[1]], vectors)
-            out[at] += np.einsum("nr,nrw->nw", low_rank, self.ups[nodes])
-        return out
+        low_rank = np.einsum("nrw,nw->nr", self.downs[parents, :, : vectors.shape[1]], vectors)
+        projected: Floats = vectors @ self.shared[level].value
+        return projected + np.einsum("nr,nrw->nw", low_rank, self.ups[parents])[:, : projected.shape[1]]
 
-    def backward(
-        self, parents: Ints, nodes: TrainedNodes, residuals: Floats, penalties: Penalties, rate: float, n_steps: int
-    ) -> None:
+    def step(
+        self, level: int, parents: Ints, vectors: Floats, errors: Floats, decay: np.float32, rate: float, n_steps: int
+    ) -> Floats:
         """Update the shared matrices by Adam, and the matrices of the parents by row-wise Adagrad."""
-        decay = np.float32(penalties.weight_decay)
-        for level, at, some, vectors in self._by_level(parents, nodes.embeddings):
-            width, shared = self.layout.widths[level + 1], self.shared[level]
-            error = np.float32(-2 * penalties.consistency) * residuals[at, :width]
-            ups, downs = self.ups[some, :, :width], self.downs[some, :, : vectors.shape[1]]
-            by_low_rank = np.einsum("nrw,nw->nr", ups, error)
-            by_vectors = error @ shared.value.T + np.einsum("nr,nrw->nw", by_low_rank, downs)
-            excess = shared.value - np.eye(*shared.value.shape, dtype=np.float32)
-            shared.step(vectors.T @ error + decay * excess, rate / SHARED_SLOWDOWN, n_steps)
-            low_rank = np.einsum("nrw,nw->nr", downs, vectors)
-            by_ups = low_rank[:, :, None] * error[:, None, :] + decay * ups
-            by_downs = by_low_rank[:, :, None] * vectors[:, None, :] + decay * downs
-            parts = zip((self.ups, self.downs), (by_ups, by_downs), self.optimizers, strict=True)
-            for table, gradient, optimizer in parts:
-                padded = np.zeros_like(table[some])
-                padded[:, :, : gradient.shape[2]] = gradient
-                steps = optimizer.updates(some, padded.reshape(len(some), -1), rate)
-                table[some] += steps.reshape(padded.shape)
-            self._step_parents(some, by_vectors, nodes, rate)
+        shared, identity = self.shared[level], self.identities[level]
+        ups, downs = self.ups[parents, :, : errors.shape[1]], self.downs[parents, :, : vectors.shape[1]]
+        by_low_rank = np.einsum("nrw,nw->nr", ups, errors)
+        by_vectors: Floats = errors @ shared.value.T + np.einsum("nr,nrw->nw", by_low_rank, downs)
+        shared.step(vectors.T @ errors + decay * (shared.value - identity), rate / SHARED_SLOWDOWN, n_steps)
+        low_rank = np.einsum("nrw,nw->nr", downs, vectors)
+        by_ups = low_rank[:, :, None] * errors[:, None, :] + decay * ups
+        by_downs = by_low_rank[:, :, None] * vectors[:, None, :] + decay * downs
+        parts = zip((self.ups, self.downs), (by_ups, by_downs), self.optimizers, strict=True)
+        for table, gradient, optimizer in parts:
+            padded = np.zeros((len(parents), *table.shape[1:]), np.float32)
+            padded[:, :, : gradient.shape[2]] = gradient
+            table[parents] += optimizer.updates(parents, padded.reshape(len(parents), -1), rate).reshape(padded.shape)
+        return by_vectors
 
 
-@dataclass
 class ParentMatrices(ParentProjections):
     """A full matrix for each parent: the target of the children of a parent p with the matrix P is P' p."""
 
-    matrices: list[Floats]  # of each level but the last: (n_nodes, width of the level, width of the next)
-    first_nodes: Ints  # the first node of each level
-    optimizers: list[RowAdagrad]  # of each level: the state of a whole matrix is one number
+    def __init__(self, layout: LevelLayout) -> None:
+        super().__init__(layout)
+        self.first_nodes = np.searchsorted(layout.nodes.level, np.arange(1, layout.levels + 1))  # of each level
+        counts = np.diff(self.first_nodes).tolist()
+        # Of each level but the last: (n_nodes, width of the level, width of the next).
+        self.matrices = [np.tile(part, (n, 1, 1)) for part, n in zip(self.identities, counts, strict=True)]
+        self.optimizers = [RowAdagrad(n) for n in counts]  # of each level: the state of a whole matrix is one number
 
-    @classmethod
-    def init(cls, layout: LevelLayout) -> Self:
-        """Start from matrices that keep the coordinates that both levels have."""
-        pairs = zip(layout.widths[:-1].tolist(), layout.widths[1:].tolist(), strict=True)
-        first_nodes = np.searchsorted(layout.nodes.level, np.arange(1, layout.levels + 1)).astype(np.int32)
-        counts = np.diff(first_nodes).tolist()
-        matrices = [
-            np.tile(np.eye(*pair, dtype=np.float32), (count, 1, 1)) for pair, count in zip(pairs, counts, strict=True)
-        ]
-        return cls(layout, matrices, first_nodes, [RowAdagrad(count) for count in counts])
-
-    def targets(self, parents: Ints, embeddings: Floats) -> Floats:
+    def project(self, level: int, parents: Ints, vectors: Floats) -> Floats:
         """Return P' p for each parent p."""
-        out = np.zeros((len(parents), int(self.layout.widths.max())), np.float32)
-        for level, at, nodes, vectors in self._by_level(parents, embeddings):
-            matrices = self.matrices[level][nodes - self.first_nodes[level]]
-            out[at, : matrices.shape[2]] = np.einsum("nw,nwv->nv", vectors, matrices)
-        return out
+        matrices = self.matrices[level][parents - self.first_nodes[level]]
+        return np.asarray(np.einsum("nw,nwv->nv", vectors, matrices))
 
-    def backward(
-        self, parents: Ints, nodes: TrainedNodes, residuals: Floats, penalties: Penalties, rate: float, n_steps: int
-    ) -> None:
+    def step(
+        self, level: int, parents: Ints, vectors: Floats, errors: Floats, decay: np.float32, rate: float, n_steps: int
+    ) -> Floats:
         """Update the matrices of the parents by Adagrad, with one number of state per matrix."""
-        for level, at, some, vectors in self._by_level(parents, nodes.embeddings):
-            ids = some - self.first_nodes[level]
-            matrices = self.matrices[level][ids]
-            error = np.float32(-2 * penalties.consistency) * residuals[at, : matrices.shape[2]]
-            by_vectors = np.einsum("nv,nwv->nw", error, matrices)
-            excess = matrices - np.eye(*matrices.shape[1:], dtype=np.float32)
-            gradient = vectors[:, :, None] * error[:, None, :] + np.float32(penalties.weight_decay) * excess
-            steps = self.optimizers[level].updates(ids, gradient.reshape(len(ids), -1), rate)
-            self.matrices[level][ids] += steps.reshape(matrices.shape)
-            self._step_parents(some, by_vectors, nodes, rate)
+        ids = parents - self.first_nodes[level]
+        matrices = self.matrices[level][ids]
+        gradient = vectors[:, :, None] * errors[:, None, :] + decay * (matrices - self.identities[level])
+        steps = self.optimizers[level].updates(ids, gradient.reshape(len(ids), -1), rate)
+        self.matrices[level][ids] += steps.reshape(matrices.shape)
+        return np.asarray(np.einsum("nv,nwv->nw", errors, matrices))
