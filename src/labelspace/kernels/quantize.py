@@ -36,11 +36,21 @@ def quantize_columns(values: Floats, starts: Ints) -> tuple[Int8s, Floats]:
     >>> quantize_columns(np.array([0.5, -1.0], np.float32), np.array([0, 2, 2]))[0].tolist()
     [64, -127]
     """
-    sizes, full = np.diff(starts), np.flatnonzero(np.diff(starts))
-    max_abs = np.zeros(len(sizes), np.float32)
+    scales = column_scales(values, starts)
+    return round_columns(values, starts, scales), scales
+
+
+def column_scales(values: Floats, starts: Ints) -> Floats:
+    """Return the scale of each column by which its largest value becomes 127, column after column."""
+    full = np.flatnonzero(np.diff(starts))
+    max_abs = np.zeros(len(starts) - 1, np.float32)
     max_abs[full] = np.maximum.reduceat(np.abs(values), starts[full]) if len(full) else 0.0
-    scales = (np.maximum(max_abs, 1e-30) / INT8_MAX).astype(np.float32)
-    return np.rint(values / np.repeat(scales, sizes)).astype(np.int8), scales
+    return (np.maximum(max_abs, 1e-30) / INT8_MAX).astype(np.float32)
+
+
+def round_columns(values: Floats, starts: Ints, scales: Floats) -> Int8s:
+    """Return the values of columns as int8, by scales that are at least those of ``column_scales``."""
+    return np.rint(values / np.repeat(scales, np.diff(starts))).astype(np.int8)
 
 
 def _quantize_rows(table: Floats, max_value: int, dtype: npt.DTypeLike) -> tuple[npt.NDArray[Any], Floats]:

@@ -3,8 +3,9 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.kernels.csr_arrays import csr_arrays
-from labelspace.models.neighbors.kernels import BLOCK, Postings, nearest_quantized_rows, shared_products, to_gaps
+from labelspace.models.neighbors.kernels import BLOCK, Postings, nearest_quantized_rows, shared_products
 from labelspace.types import TopK
+from tests.models.neighbors.numpy_index import to_gaps
 
 
 def random_rows(rng, n, d, words, signed):

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.kernels.compiled import kernel, part
+from labelspace.kernels.compiled import integer, kernel, part
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.inner_products import int_product
 from labelspace.kernels.quantize import INT8_MAX, INT16_MAX, Int8s, Int16s
 from labelspace.kernels.topk import push, select_best, sort_best_first
-from labelspace.types import Bools, Floats, Ints, Longs
+from labelspace.types import Bools, Doubles, Floats, Ints, Longs
 
 MAX_GAP = 255  # of 8 bits
 BLOCK = 32  # rows of which only the largest sum is compared first; most blocks are skipped whole
@@ -43,25 +43,110 @@ class Postings(NamedTuple):
     common_norms: Floats  # (n_rows,) length of a row of ``common``
 
 
-def to_gaps(rows: Ints, values: Int8s, sizes: Longs) -> tuple[npt.NDArray[np.uint8], Int8s, Ints]:
-    """Return the gaps and values of postings, and where each feature begins.
+class NewPostings(NamedTuple):
+    """The postings of rows that are appended to an index, feature after feature; rows rise within a feature."""
 
-    Postings are sorted within each feature, which has ``sizes`` of them.
+    numbers: Int8s
+    rows: Ints
+    starts: Ints  # (n_features + 1,)
 
-    >>> gaps, values, starts = to_gaps(np.array([3, 300, 2]), np.array([7, 8, 9], np.int8), np.array([2, 0, 1]))
-    >>> gaps.tolist(), values.tolist(), starts.tolist()
-    ([3, 255, 42, 2], [7, 0, 8, 9], [0, 3, 3, 4])
+
+@part()
+def rescaled(number: np.int8, factor: float) -> np.int8:
+    """Return a number for a scale that grew: times a factor of 0 to 1."""
+    return number if factor == 1.0 else np.int8(np.rint(factor * number))
+
+
+@kernel()
+def joined_postings(index: Postings, new: NewPostings, feature: int, factor: float, rows: Ints, numbers: Int8s) -> int:
+    """Write the postings of a feature, those of an index times ``factor``, then the new ones; return how many.
+
+    ``rows`` and ``numbers`` have room for each row once: postings of a damaged index whose rows do not rise are left
+    out.
     """
-    ends = np.append(0, np.cumsum(sizes))
-    steps = rows.astype(np.int64)
-    steps[1:] -= rows[:-1]
-    first = ends[:-1][np.diff(ends) > 0]
-    steps[first] = rows[first]
-    parts = steps // MAX_GAP + 1  # all but the last are MAX_GAP long, and have the number 0
-    gaps, numbers = np.full(parts.sum(), MAX_GAP, np.uint8), np.zeros(parts.sum(), np.int8)
-    last = np.cumsum(parts) - 1
-    gaps[last], numbers[last] = steps % MAX_GAP, values
-    return gaps, numbers, np.append(0, np.cumsum(parts))[ends].astype(np.int32 if len(gaps) < 2**31 else np.int64)
+    size = integer(0)
+    last = integer(-1)
+    column = index.common_column[feature]
+    if column >= 0:
+        for row in range(len(index.common)):
+            number = rescaled(index.common[row, column], factor)
+            if number != 0:
+                rows[size], numbers[size] = row, number
+                size += 1
+    else:
+        for pos in range(index.starts[feature], index.starts[feature + 1]):
+            row = integer(index.rows[pos])
+            number = rescaled(index.values[pos], factor)
+            if number != 0 and row > last:
+                rows[size], numbers[size] = row, number
+                size += 1
+                last = row
+        row = integer(0)
+        for pos in range(index.gap_starts[feature], index.gap_starts[feature + 1]):
+            row += integer(index.gaps[pos])
+            number = rescaled(index.gap_values[pos], factor)
+            if number != 0 and row > last:
+                rows[size], numbers[size] = row, number
+                size += 1
+                last = row
+    for pos in range(new.starts[feature], new.starts[feature + 1]):
+        if new.numbers[pos] != 0:
+            rows[size], numbers[size] = new.rows[pos], new.numbers[pos]
+            size += 1
+    return size
+
+
+@kernel()
+def posting_sizes(
+    index: Postings, new: NewPostings, n_rows: int, factors: Doubles, counts: Longs, n_gaps: Longs
+) -> None:
+    """Count the postings of each feature of an index and new rows, and the gaps in which they could be stored."""
+    rows, numbers = np.empty(n_rows, np.int32), np.empty(n_rows, np.int8)
+    for feature in range(len(factors)):
+        size = joined_postings(index, new, feature, factors[feature], rows, numbers)
+        last = np.int32(0)
+        counts[feature] = size
+        n_gaps[feature] = 0
+        for i in range(size):
+            n_gaps[feature] += (rows[i] - last) // MAX_GAP + 1  # all but the last are MAX_GAP long
+            last = rows[i]
+
+
+@kernel()
+def write_postings(index: Postings, new: NewPostings, factors: Doubles, joined: Postings) -> None:
+    """Write the postings of an index and of new rows to ``joined``, which says where each feature is stored.
+
+    Its dense table is all zeros before.
+    """
+    n_rows = len(joined.common_norms)
+    rows, numbers = np.empty(n_rows, np.int32), np.empty(n_rows, np.int8)
+    squares = np.zeros(n_rows, np.float64)
+    for feature in range(len(factors)):
+        size = joined_postings(index, new, feature, factors[feature], rows, numbers)
+        column = joined.common_column[feature]
+        if column >= 0:
+            for i in range(size):
+                joined.common[rows[i], column] = numbers[i]
+                value = joined.scales[feature] * np.float32(numbers[i])
+                squares[rows[i]] += np.float64(value * value)
+        elif joined.gap_starts[feature + 1] > joined.gap_starts[feature]:
+            at = integer(joined.gap_starts[feature])
+            last = np.int32(0)
+            for i in range(size):
+                gap = rows[i] - last
+                while gap >= MAX_GAP:
+                    joined.gaps[at], joined.gap_values[at] = MAX_GAP, 0
+                    gap -= MAX_GAP
+                    at += 1
+                joined.gaps[at], joined.gap_values[at] = gap, numbers[i]
+                at += 1
+                last = rows[i]
+        else:
+            at = integer(joined.starts[feature])
+            for i in range(size):
+                joined.rows[at + i], joined.values[at + i] = rows[i], numbers[i]
+    for row in range(n_rows):
+        joined.common_norms[row] = np.float32(np.sqrt(squares[row]))
 
 
 @part()

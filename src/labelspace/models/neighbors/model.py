@@ -13,8 +13,14 @@ thirty distant documents, but by how much depends on the data (step 2). The weak
 out (``pruning``): most are frequent features, whose postings are most of the cost. Except for this, and rounding to 8
 bits, the search is exact, and nothing is hashed: the features that most documents share are read only for documents
 that can still be among the best (``kernels.py``).
+
+Documents that are learned later (``partial_fit``) are appended to the index, which is then as if trained with all of
+them, except for three things: m and p stay as chosen; numbers that are stored already are rounded a second time where a
+new document has the largest value of a feature; and what was left out of a document stays out, by the features that
+were common when it was learned.
 """
 
+from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
 from itertools import product
@@ -30,7 +36,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.knn import LabelSets, vote_by_similarity
 from labelspace.kernels.normalize import normalized_values
-from labelspace.kernels.quantize import Int8s, quantize_columns
+from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.threads import run_blocks, thread_zeros
 from labelspace.labels.document_neighbors import total_dcg
 from labelspace.labels.masks import ids_among
@@ -39,15 +45,12 @@ from labelspace.models.base import Model
 from labelspace.models.evidence import ColumnShares, Evidence, Voter, logit
 from labelspace.models.fit_context import FitContext
 from labelspace.models.neighbors import kernels
+from labelspace.models.neighbors.index import COMMON_SHARE, append_rows, empty_index
 from labelspace.models.neighbors.kernels import Postings
+from labelspace.models.partial_fit import NewDocuments
 from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, Progress, TopK
 
-COMMON_SHARE = 0.25  # features in more documents than this are stored densely
-# Features in a larger share of documents are stored by gaps of 8 bits; else a posting has 16 bits, or 32 bits above
-# 2^16 documents. Below the share, so many gaps exceed 8 bits that they would take more memory.
-FREQUENT_SHARE = (1 / 128, 1 / 384)
-MIN_FREQUENT = 4  # documents of a frequent feature
 MIN_FEATURES = 32  # of a document that are never left out: short documents cost little, and each of their words counts
 ROW_BLOCK = 128  # documents per task
 PRUNING_BLOCK = 1024  # documents per task of pruning, which is quick
@@ -119,7 +122,7 @@ class Neighbors(Model):
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X)
         self.pruning_ = float(self.pruning)
-        self._build_index(self._prune_documents(X))  # step 1
+        self._set_index(append_rows(empty_index(X.shape[1]), self._prune_documents(X)))  # step 1
         self.labels_of_, self.label_starts_ = compact_ids(Y.indices.copy(), Y.shape[1]), Y.indptr.copy()
         numbers = N_NEIGHBORS if self.n_neighbors is None else (self.n_neighbors,)
         powers = POWERS if self.power is None else (self.power,)
@@ -138,27 +141,18 @@ class Neighbors(Model):
         """Prune unit rows to search for: drop the features that the index would drop."""
         return keep_entries(Q, strong_entries(Q, self.pruning_, MIN_FEATURES) | (self.common_column_[Q.indices] >= 0))
 
-    def _build_index(self, X: Csr) -> None:
-        n = X.shape[0]
-        by_feature = X.tocsc()
-        numbers, self.scales_ = quantize_columns(by_feature.data, by_feature.indptr)
-        kept = numbers != 0
-        df = np.diff(np.append(0, np.cumsum(kept))[by_feature.indptr])
-        feature = np.repeat(np.arange(len(df), dtype=np.int32), df)
-        row, number = by_feature.indices[kept], numbers[kept]
-        share = FREQUENT_SHARE[n > 2**16]
-        is_common, is_frequent = df > COMMON_SHARE * n, df > max(share * n, MIN_FREQUENT)
-        self.common_column_ = np.where(is_common, np.cumsum(is_common) - 1, -1).astype(np.int32)
-        dense = is_common[feature]
-        self.common_ = np.zeros((n, int(is_common.sum())), np.int8)
-        self.common_[row[dense], self.common_column_[feature[dense]]] = number[dense]
-        squares = np.square(self.scales_[feature[dense]] * number[dense])
-        self.common_norms_ = np.sqrt(np.bincount(row[dense], squares, n)).astype(np.float32)
-        is_rare, is_close = ~is_common & ~is_frequent, ~is_common & is_frequent
-        rare, close = is_rare[feature], is_close[feature]
-        self.values_, self.rows_ = number[rare], compact_ids(row[rare], n)
-        self.starts_ = np.append(0, np.cumsum(df * is_rare)).astype(by_feature.indptr.dtype)
-        self.gaps_, self.gap_values_, self.gap_starts_ = kernels.to_gaps(row[close], number[close], df * is_close)
+    def _set_index(self, index: Postings) -> None:
+        for name, values in index._asdict().items():
+            setattr(self, f"{name}_", values)
+
+    def partial_fit(self, new: NewDocuments) -> Sequence[str]:
+        """Append documents to the index, with their labels; a document whose labels are not known votes for none."""
+        self._set_index(append_rows(self._index, self._prune(normalize_rows(new.X))))
+        self.labels_of_ = compact_ids(np.concatenate([self.labels_of_, new.Y.indices]), new.n_labels)
+        ends = self.label_starts_[-1] + new.Y.indptr[1:].astype(np.int64)
+        label_starts = np.concatenate([self.label_starts_, ends])
+        self.label_starts_ = label_starts.astype(np.int32 if ends[-1] < 2**31 else np.int64)
+        return ()
 
     def _best_first(
         self, choices: list[tuple[int, float]], X: Csr, Y: Csr, progress: Progress
