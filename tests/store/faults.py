@@ -18,7 +18,7 @@ WRITES = [
     (safetensors.numpy, "save_file"),
     (atomic, "_exchange"),
     (atomic, "_lock"),
-    *((os, name) for name in "chmod fsync mkdir rename replace rmdir unlink".split()),
+    *((os, name) for name in "chmod fsync link mkdir rename replace rmdir unlink".split()),
 ]
 READS = [(os, name) for name in "open scandir stat".split()]  # to be killed before one is to be killed after a write
 

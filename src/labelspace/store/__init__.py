@@ -16,14 +16,28 @@ from labelspace.store.model_folder import (
     write,
 )
 from labelspace.store.state import Arrays, LoadedBundle, ModelBundle, pack, unpack
+from labelspace.store.versions import (
+    KEPT,
+    changing,
+    drop_versions,
+    keep_version,
+    kept_versions,
+    restore_version,
+    versions_folder,
+)
 
 __all__ = [
+    "KEPT",
     "LABELS",
     "Arrays",
     "LoadedBundle",
     "ModelBundle",
+    "changing",
     "check_writable",
+    "drop_versions",
     "folder_bytes",
+    "keep_version",
+    "kept_versions",
     "load_part",
     "locked",
     "pack",
@@ -33,9 +47,11 @@ __all__ = [
     "read_unreplaced",
     "refusing_damage",
     "replacing_file",
+    "restore_version",
     "save",
     "sealed",
     "unpack",
+    "versions_folder",
     "write",
     "write_names",
 ]

@@ -105,6 +105,14 @@ def read_unreplaced(folder: str | Path, read: Callable[[], Result]) -> Result:
     raise AssertionError("counting does not end")
 
 
+def remove_folder(target: Path) -> None:
+    """Remove a folder such that it is there whole or not at all; ``sweep`` removes what a killed process leaves."""
+    retired = target.with_name(f".{target.name}.old-{secrets.token_hex(4)}")
+    os.rename(target, retired)
+    _sync_renamed(target)
+    _remove(retired)
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[bool]:
     """Hold a lock file, which is removed at the end; yield False if another process or thread holds it."""
@@ -136,7 +144,7 @@ def _working_folder(target: Path) -> Iterator[Path]:
     for folder in missing:
         _sync_renamed(folder)
     recover(target)
-    _sweep(target)
+    sweep(target)
     with _new_folder(target) as work:
         try:
             yield work
@@ -212,7 +220,7 @@ def _exchange(one: Path, other: Path) -> bool:
     raise OSError(number, os.strerror(number), str(other))
 
 
-def _sweep(target: Path) -> None:
+def sweep(target: Path) -> None:
     """Remove what writers of this target left that no longer live."""
     if sys.platform == "win32" or (not target.exists() and _unfinished(target)):
         return

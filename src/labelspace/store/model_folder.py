@@ -116,13 +116,19 @@ def write(
 
     ``check`` may refuse the new folder before it replaces the old one. ``force`` is as in ``check_writable``.
     """
+    with refusing_failed_writes(folder), replacing_folder(folder, partial(check_writable, force=force)) as target:
+        _write_files(target, manifest, files, labels)
+        if check is not None:
+            check(target)
+
+
+@contextmanager
+def refusing_failed_writes(folder: Folder) -> Iterator[None]:
+    """Turn an error of a disk, or of a text that is no Unicode, into a ModelError of one line."""
     from safetensors import SafetensorError
 
     try:
-        with replacing_folder(folder, partial(check_writable, force=force)) as target:
-            _write_files(target, manifest, files, labels)
-            if check is not None:
-                check(target)
+        yield
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         rule = f"the model must be written to {folder}, but that failed ({reason})"
@@ -141,8 +147,12 @@ def _write_files(target: Path, manifest: Manifest, files: Files, labels: LabelSp
     for name, content in files.items():
         about = _write_file(target / name, content)
         listed[name] = {**_fingerprint(target / name), **about}
-    whole = sealed({"format": FORMAT, **manifest, "files": listed, "versions": _versions()})
-    (target / MANIFEST).write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_manifest(target, sealed({"format": FORMAT, **manifest, "files": listed, "versions": _versions()}))
+
+
+def write_manifest(target: Path, manifest: Manifest) -> None:
+    """Write the ``model.json`` of a folder that is being written."""
+    (target / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 @cache

@@ -13,6 +13,8 @@ from labelspace.estimator import Stateful
 from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.features.views import TEXT, ViewTransformer
 from labelspace.models.registry import load_model
+from labelspace.tagger.held_out import HeldOutDocuments
+from labelspace.tagger.lineage import read_lineage, write_lineage
 from labelspace.types import Columns, LabelSpace
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 FEATURES = "features"
 DOCUMENTS = "documents"  # the sketch of the training documents
 TRAINING_DOCUMENTS = "training_documents"  # their ids, and their texts if these are kept
+HELD_OUT = "held_out"  # the documents by which versions are compared
+LINEAGE = "lineage"  # in ``model.json``
 T = TypeVar("T", bound="Tagger")
 S = TypeVar("S", bound=Stateful)
 
@@ -33,8 +37,11 @@ def save(tagger: Tagger, folder: str | Path, force: bool) -> None:
         about["columns"] = asdict(tagger.columns_)
     if tagger.fields_ is not None:
         about["fields"] = asdict(tagger.fields_)
+    if tagger.lineage_:
+        about[LINEAGE] = write_lineage(tagger.lineage_)
     parts: dict[str, Stateful | None] = {"model": tagger.model, FEATURES: tagger.features_}
     parts |= {DOCUMENTS: tagger.documents_, TRAINING_DOCUMENTS: tagger.training_documents_}
+    parts[HELD_OUT] = tagger.held_out_
     present = {name: part for name, part in parts.items() if part is not None}
     store.save(folder, about, present, tagger.labels_, force)
 
@@ -61,6 +68,8 @@ def _assembled(cls: type[T], folder: str | Path, manifest: dict[str, Any], verif
         tagger.features_ = raw_text()
     tagger.documents_ = part(DOCUMENTS, DocumentSketch)
     tagger.training_documents_ = part(TRAINING_DOCUMENTS, TrainingDocuments)
+    tagger.held_out_ = part(HELD_OUT, HeldOutDocuments)
+    tagger.lineage_ = read_lineage(manifest.get(LINEAGE, []))
     return tagger
 
 

@@ -32,8 +32,10 @@ from labelspace.models.registry import DEFAULT, create
 from labelspace.options import check_names
 from labelspace.tagger import learning, saving
 from labelspace.tagger.answers import Answer, Answers, LabelChoice, Selections, Tags
+from labelspace.tagger.held_out import HeldOutDocuments
 from labelspace.tagger.inputs import InputReader, Validation, document_answers, stream
 from labelspace.tagger.learning import Rejected
+from labelspace.tagger.lineage import Version, learn_version
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
 
@@ -60,6 +62,8 @@ class Tagger:
     fields_: Fields | None = None  # the columns with texts and labels, if these were named or found
     documents_: DocumentSketch | None = None  # of the training documents, if any
     training_documents_: TrainingDocuments | None = None  # for explanations that name training documents
+    held_out_: HeldOutDocuments | None = None  # documents that are never learned from, to compare versions by
+    lineage_: tuple[Version, ...] = ()  # the versions up to this one; none after a training
 
     def __init__(
         self,
@@ -156,6 +160,8 @@ class Tagger:
         self.training_documents_ = None
         if self.model.names_documents:
             self.training_documents_ = TrainingDocuments.of(train, self.model.trained_rows, keep_texts)
+        self.held_out_ = None
+        self.lineage_ = ()
         return self
 
     def fit_labels(self, labels: LabelSpace) -> Self:
@@ -170,6 +176,8 @@ class Tagger:
         self.features_ = saving.raw_text()
         self.labels_ = self.model.labels_ or labels
         self.columns_ = self.fields_ = self.documents_ = None
+        self.held_out_ = None
+        self.lineage_ = ()
         return self
 
     def learn(
@@ -192,7 +200,7 @@ class Tagger:
         """
         self.check_fitted()
         check_names(options, DataOptions)
-        learning.learn(self, *learning.read_documents(self, data, labels, rejected, options))
+        learn_version(self, *learning.read_documents(self, data, labels, rejected, options))
         return self
 
     def add_label(self, name: str, texts: Inputs, **params: float) -> None:

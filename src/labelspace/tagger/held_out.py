@@ -1,0 +1,111 @@
+"""The fixed sample of documents that a model never learns from, by which its versions are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.data.document_sketch import document_hashes
+from labelspace.estimator import Stateful, learned
+from labelspace.estimator.state_constraints import array, must, offsets, sparse
+from labelspace.kernels.tokenize import Bytes
+from labelspace.types import Bools, Csr, Dataset, LabelSpace, Longs
+
+
+class HeldOutDocuments(Stateful):
+    """Texts or features of documents, with the names of their labels, which may be unknown to the model.
+
+    >>> from labelspace.data.texts import dataset_from_names
+    >>> sample = HeldOutDocuments.of(dataset_from_names(["bake bread", "grill fish"], [["bread"], ["fish"]]))
+    >>> sample.dataset().texts, sample.dataset().labels.names
+    (['bake bread', 'grill fish'], ['bread', 'fish'])
+    """
+
+    name = "held_out"
+
+    text_bytes_: Bytes = learned(array("uint8", "n_text_bytes"))
+    text_starts_: Longs = learned(offsets("n_texts", into="n_text_bytes"))
+    label_bytes_: Bytes = learned(array("uint8", "n_label_bytes"))
+    label_starts_: Longs = learned(offsets("n_labels", into="n_label_bytes"))
+    features_: Csr = learned(sparse("float32", "n", "n_features"))  # without columns if there are texts
+    labels_: Csr = learned(sparse("float32", "n", "n_labels"))
+
+    @classmethod
+    def of(cls, documents: Dataset) -> Self:
+        """Return these documents, with the labels that they have."""
+        made = cls()
+        used = np.unique(documents.Y.indices)
+        names = [documents.labels.names[label] for label in used.tolist()]
+        X = documents.X if documents.texts is None else None
+        empty = sp.csr_matrix((len(documents), 0), dtype=np.float32)
+        made.text_bytes_, made.text_starts_ = _joined(documents.texts or [])
+        made.label_bytes_, made.label_starts_ = _joined(names)
+        made.features_ = empty if X is None else sp.csr_matrix(X, dtype=np.float32)
+        made.labels_ = sp.csr_matrix(documents.Y[:, used], dtype=np.float32)
+        return made
+
+    def check_state(self) -> None:
+        """Check that there is a text, or a row of features, for each document."""
+        n_texts = len(self.text_starts_) - 1
+        must(self.labels_.shape[0] > 0, "held-out documents")
+        must(n_texts in (0, self.labels_.shape[0]), "a text of each held-out document, or none")
+        must(n_texts == 0 or self.features_.shape[1] == 0, "texts or features of held-out documents")
+        must(bool((self.labels_.data == 1).all()), "ones as labels of held-out documents")
+
+    def __len__(self) -> int:
+        return int(self.labels_.shape[0])
+
+    def dataset(self) -> Dataset:
+        """Return the documents, with labels of their own."""
+        texts = _split(self.text_bytes_, self.text_starts_)
+        X, Y = self.features_.copy(), self.labels_.copy()  # sorted in place: a file may have them in any order
+        for matrix in (X, Y):
+            matrix.sum_duplicates()
+        Y.data[:] = 1
+        names = _split(self.label_bytes_, self.label_starts_)
+        return Dataset(Y, LabelSpace(names), texts or None, None if texts else X)
+
+
+def are_among(documents: Any, others: Any) -> Bools:  # noqa: ANN401 - texts, or a matrix of features
+    """Return which documents, texts or rows of features, are among others; empty ones never are.
+
+    >>> are_among(["bake bread", "", "grill fish"], ["grill fish ", ""]).tolist()
+    [False, False, True]
+    """
+    found = _has_content(documents)
+    found[found] = np.isin(document_hashes(documents), document_hashes(others))
+    return found
+
+
+def put_aside(documents: Any, n: int) -> Bools:  # noqa: ANN401 - texts, or a matrix of features
+    """Choose about n documents by their content, whatever their order; equal ones are chosen together.
+
+    >>> texts = [f"text {i}" for i in range(20)]
+    >>> [text for text, chosen in zip(texts, put_aside(texts, 2)) if chosen]
+    ['text 2', 'text 16']
+    """
+    chosen = _has_content(documents)
+    # Not the smallest hashes: the sketch of the training documents keeps those.
+    order = document_hashes(documents) * np.uint64(0x9E3779B97F4A7C15)
+    chosen[chosen] = np.isin(order, np.unique(order)[:n])
+    return chosen
+
+
+def _has_content(documents: Any) -> Bools:  # noqa: ANN401 - texts, or a matrix of features
+    if getattr(documents, "ndim", 1) == 2:
+        n_values = np.diff(sp.csr_matrix(documents).indptr)
+        return np.asarray(n_values > 0, bool)
+    return np.array([bool(document.strip()) for document in documents], bool)
+
+
+def _joined(texts: Sequence[str]) -> tuple[Bytes, Longs]:
+    parts = [given.encode("utf-8", "surrogatepass") for given in texts]
+    return np.frombuffer(b"".join(parts), np.uint8), np.cumsum([0, *map(len, parts)], dtype=np.int64)
+
+
+def _split(joined: Bytes, starts: Longs) -> list[str]:
+    whole, ends = joined.tobytes(), starts.tolist()
+    return [whole[start:end].decode("utf-8", "replace") for start, end in zip(ends, ends[1:], strict=False)]
