@@ -48,7 +48,23 @@ def convert(
     if to is None:
         rule = "a folder must be converted to a named format"
         raise ParameterError(f"{rule}, but none is given for {source}; write to='jsonl.gz'", options=["to="])
-    return _convert_folder(source, target, vectorizer, to.removeprefix("."), options)
+    to = to.removeprefix(".")
+    fmt = FORMATS.get(to) or writable_format(f"x.{to}")
+    ending = f".{to}" if to not in FORMATS or file_format(f"x.{to}") else "".join(fmt.endings[:1])
+    parts = open_source(source, options=options).splits()
+    train = parts["train"]
+    if fmt.split_names is not None:  # the files of all splits share one list of labels
+        parts = _with_one_label_space(parts)
+    fitted = vectorizer.fit(train.texts or []) if fmt.needs_features and train.X is None else None
+    written = {}
+    for name, part in parts.items():
+        path = target / (f"{name}{ending}" if fmt.split_names is None else fmt.split_names[name])
+        written[path] = part if fitted is None else _with_features(part, fitted)
+    for path, part in written.items():
+        _write(part, source / path.name, path, fmt)
+    if fmt.file_names is None or train.labels.synonyms is not None or train.labels.hierarchy is not None:
+        _write_shared_labels(target, written.values())
+    return written
 
 
 def _convert_file(
@@ -99,27 +115,6 @@ def _says_its_labels(documents: Dataset, fmt: AnyFormat) -> bool:
     alone = alone.with_paths() if alone.are_paths else alone
     edges = [None if space.hierarchy is None else space.hierarchy.edges.tolist() for space in (alone, labels)]
     return list(alone.names) == list(labels.names) and edges[0] == edges[1]
-
-
-def _convert_folder(
-    source: Path, target: Path, vectorizer: Vectorizer, to: str, options: ReadOptions
-) -> dict[Path, Dataset]:
-    fmt = FORMATS.get(to) or writable_format(f"x.{to}")
-    ending = f".{to}" if to not in FORMATS or file_format(f"x.{to}") else "".join(fmt.endings[:1])
-    parts = open_source(source, options=options).splits()
-    train = parts["train"]
-    if fmt.split_names is not None:  # the files of all splits share one list of labels
-        parts = _with_one_label_space(parts)
-    fitted = vectorizer.fit(train.texts or []) if fmt.needs_features and train.X is None else None
-    written = {}
-    for name, part in parts.items():
-        path = target / (f"{name}{ending}" if fmt.split_names is None else fmt.split_names[name])
-        written[path] = part if fitted is None else _with_features(part, fitted)
-    for path, part in written.items():
-        _write(part, source / path.name, path, fmt)
-    if fmt.file_names is None or train.labels.synonyms is not None or train.labels.hierarchy is not None:
-        _write_shared_labels(target, written.values())
-    return written
 
 
 def _all_labels(splits: Iterable[Dataset]) -> LabelSpace:

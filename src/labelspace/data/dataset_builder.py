@@ -74,10 +74,10 @@ class _Documents:
         self._lines.append(record.line)
         if self.texts is not None and record.text is not None:
             self.texts.append(record.text)
-        if record.features is not None:
+        if self._rows is not None and record.features is not None:
             self._pending.append(record.features)
             if len(self._pending) == _BATCH:
-                self._parse()
+                self._parse(self._rows)
 
     @property
     def n(self) -> int:
@@ -86,14 +86,13 @@ class _Documents:
     def features(self) -> Csr | None:
         if self._rows is None:
             return None
-        self._parse()
+        self._parse(self._rows)
         X = self._rows.matrices(None, 0)[0]
         check_width(X.shape[1], self._rows.n_values, self._path)
         return X
 
-    def _parse(self) -> None:
-        if self._rows is not None:
-            self._rows.add_features(self._pending)
+    def _parse(self, rows: SparseRows) -> None:
+        rows.add_features(self._pending)
         self._pending = []
 
     def _location(self, row: int) -> str:

@@ -122,7 +122,6 @@ def detect_fields(
     labels = _label_columns(columns, options) if with_labels else ()
     id_column = _id_column(columns, options)
     text = () if options.embeddings else _text_columns(columns, options, labels, id_column)
-    indicators = False
     if with_labels and not labels:
         labels = _indicator_columns(columns, {*text, id_column, features})
         if labels and not text and not options.embeddings:
@@ -131,11 +130,10 @@ def detect_fields(
         problem = f"{columns.path} has: {', '.join(columns.names)[:200]}"
         remedy = "name it: text='COLUMN', or several: text='title,description'; the first line must be a header"
         raise DataError(f"the column with the texts must be known, but {problem}; {remedy}", options=["text="])
+    indicators = len(labels) > 1 and _are_indicators(columns, labels)
     separator = options.label_separator
-    if with_labels and labels:
-        indicators = len(labels) > 1 and _are_indicators(columns, labels)
-        if separator is None and not indicators:
-            separator = _separator(columns, labels, options, is_known)
+    if labels and separator is None and not indicators:
+        separator = _separator(columns, labels, options, is_known)
     separator = None if separator == NO_SEPARATOR else separator
     return Fields(text, labels, id_column, separator if labels else None, indicators, options.merges_labels, features)
 

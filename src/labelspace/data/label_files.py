@@ -200,7 +200,6 @@ def numbered_labels(n_labels: int, n_occurrences: int, path: str | Path, line: i
     """
     limit = max(MAX_LABELS.value, n_occurrences)
     if n_labels > limit:
-        problem = f"the ids need {n_labels}"
         remedy = f"give the labels as names, name them in {own_file(path, LABELS)}, or {MAX_LABELS.raise_it}"
-        raise DataError(f"{path}:{line}: expected at most {limit} labels without names, but {problem}; {remedy}")
+        raise Location(path, line).expected(f"at most {limit} labels without names", f"the ids need {n_labels}", remedy)
     return LabelSpace.numbered(n_labels)

@@ -344,6 +344,5 @@ def batch_inputs(batch: Sequence[Record], n_features: int | None, source: str) -
 
 def _field(record: Record, value: str | None, field: str, source: str) -> str:
     if value is None:
-        problem = "there is none"
-        raise DataError(f"{source}:{record.line}: expected {field!r}, which this model reads, but {problem}; add it")
+        raise Location(source, record.line).expected(f"{field!r}, which this model reads", "there is none", "add it")
     return value

@@ -30,7 +30,9 @@ def pifa_embeddings(X: Csr, Y: Csr, max_features: int | None = None) -> Csr:
     for labels in _label_blocks(by_label, X, max_features):
         sums = (by_label[labels] @ X).tocsr()
         if max_features is not None:
-            sums = _with_largest(sums, max_features)
+            kept = largest_entries(sums.data, sums.indptr, max_features)
+            starts = np.searchsorted(kept, sums.indptr).astype(np.int32)
+            sums = sp.csr_matrix((sums.data[kept], sums.indices[kept], starts), shape=sums.shape)
         unit = normalize_rows(sums)
         columns.append(unit.indices)
         values.append(unit.data)
@@ -55,13 +57,6 @@ def _label_blocks(by_label: Csr, X: Csr, max_features: int | None) -> Iterator[s
         stop = int(np.searchsorted(ends, ends[start] + memory // SUMS_SHARE, "right")) - 1
         yield slice(start, max(start + 1, stop))
         start = max(start + 1, stop)
-
-
-def _with_largest(sums: Csr, max_features: int) -> Csr:
-    """Keep the ``max_features`` largest entries of each row."""
-    kept = largest_entries(sums.data, sums.indptr, max_features)
-    starts = np.searchsorted(kept, sums.indptr).astype(np.int32)
-    return sp.csr_matrix((sums.data[kept], sums.indices[kept], starts), shape=sums.shape)
 
 
 def balanced_tree(Z: Csr, max_leaf: int, seed: int, sample: int | None = None) -> tuple[Ints, list[Longs]]:

@@ -11,6 +11,7 @@ from labelspace.types import Bools, Csr, Longs
 
 FEW_LABELS = 1000  # up to this number of allowed labels, what was learned of them is copied, and searched exactly
 Made = TypeVar("Made")
+Array = npt.NDArray[Any]
 
 
 class LastMask(Generic[Made]):
@@ -36,7 +37,7 @@ class LastMask(Generic[Made]):
         self._last = None
 
 
-def kept_entries(ids: npt.NDArray[Any], starts: npt.NDArray[Any], mask: Bools) -> tuple[Longs, npt.NDArray[Any]]:
+def kept_entries(ids: Array, starts: Array, mask: Bools) -> tuple[Longs, Array]:
     """Return the positions of the ids of a mask in adjacent lists, list i from ``starts[i]`` on; and the new starts.
 
     >>> kept, starts = kept_entries(np.array([0, 2, 1, 2]), np.array([0, 2, 4]), np.array([True, False, True]))
@@ -47,9 +48,7 @@ def kept_entries(ids: npt.NDArray[Any], starts: npt.NDArray[Any], mask: Bools) -
     return kept, np.searchsorted(kept, starts).astype(starts.dtype)
 
 
-def ids_among(
-    ids: npt.NDArray[Any], starts: npt.NDArray[Any], mask: Bools
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def ids_among(ids: Array, starts: Array, mask: Bools) -> tuple[Array, Array]:
     """Return the ids that ``kept_entries`` keeps, and where lists start.
 
     >>> ids, starts = ids_among(np.array([0, 2, 1, 2]), np.array([0, 2, 4]), np.array([True, False, True]))

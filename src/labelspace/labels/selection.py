@@ -63,18 +63,19 @@ def select_labels(
     given = {"include": listed(include), "exclude": listed(exclude), "under": listed(under)}
     if not any(given.values()):
         return None
-    reader = _Reader(labels)
+    notes: list[str] = []
     allowed = np.full(len(labels), not given["include"] and not given["under"])
     for item in given["include"]:
-        allowed[reader.labels_of("include", item)] = True
+        allowed[_labels_of("include", item, labels, notes)] = True
     for item in given["under"]:
         allowed |= branch(_hierarchy(labels), branch_label(labels, str(item)))
     for item in given["exclude"]:
-        allowed[reader.labels_of("exclude", item)] = False
+        allowed[_labels_of("exclude", item, labels, notes)] = False
     described = _described(given)
     if not allowed.any():
         raise ParameterError(f"at least one label must be allowed, but none is by: {described}; exclude fewer")
-    return Selection(labels, allowed, described, reader.notes, reader.reads_files)
+    reads_files = any(isinstance(item, Path) for item in [*given["include"], *given["exclude"]])
+    return Selection(labels, allowed, described, notes, reads_files)
 
 
 def branch(hierarchy: Hierarchy, label: int) -> Bools:
@@ -134,41 +135,32 @@ def _hierarchy(labels: LabelSpace) -> Hierarchy:
     return labels.hierarchy
 
 
-class _Reader:
-    """Reads names, ids and files of these, and notes every item that was not a name."""
+def _labels_of(option: str, item: str | Path, labels: LabelSpace, notes: list[str]) -> list[int]:
+    """Return the labels that an item of an option stands for; append a note if it is not a name."""
+    if isinstance(item, Path):
+        found = list(_labels_in(option, str(item), labels))
+        notes.append(f"{option} {str(item)!r} was read as a file of {len(found):,} labels")
+        return found
+    label = label_of(item, labels)
+    if label is None:
+        raise _unknown(option, item, labels, "the name or the id of a label, or a file of these")
+    if item not in labels.index:
+        notes.append(f"{option} {item!r} is no name, and was read as the id of {labels.names[label]!r}")
+    return [label]
 
-    def __init__(self, labels: LabelSpace) -> None:
-        self._labels = labels
-        self.notes: list[str] = []
-        self.reads_files = False
 
-    def labels_of(self, option: str, item: str | Path) -> list[int]:
-        """Return the labels that an item of an option stands for."""
-        if isinstance(item, Path):
-            found = list(self._labels_in(option, str(item)))
-            self.reads_files = True
-            self.notes.append(f"{option} {str(item)!r} was read as a file of {len(found):,} labels")
-            return found
-        label = label_of(item, self._labels)
-        if label is None:
-            raise _unknown(option, item, self._labels, "the name or the id of a label, or a file of these")
-        if item not in self._labels.index:
-            self.notes.append(f"{option} {item!r} is no name, and was read as the id of {self._labels.names[label]!r}")
-        return [label]
-
-    def _labels_in(self, option: str, path: str) -> Iterator[int]:
-        size, limit = 0, MAX_SELECTION_CHARACTERS.value
-        for number, line in lines(path):
-            size += len(line)
-            if size > limit:
-                remedy = f"give a file with one name per line, or {MAX_SELECTION_CHARACTERS.raise_it}"
-                raise DataError(f"a file of labels must have at most {limit} characters, but {path} has more; {remedy}")
-            item = line.strip()
-            if not item:
-                continue
-            label = label_of(item, self._labels)
+def _labels_in(option: str, path: str, labels: LabelSpace) -> Iterator[int]:
+    size, limit = 0, MAX_SELECTION_CHARACTERS.value
+    for number, line in lines(path):
+        size += len(line)
+        if size > limit:
+            remedy = f"give a file with one name per line, or {MAX_SELECTION_CHARACTERS.raise_it}"
+            raise DataError(f"a file of labels must have at most {limit} characters, but {path} has more; {remedy}")
+        item = line.strip()
+        if item:
+            label = label_of(item, labels)
             if label is None:
-                raise _unknown(f"{path}:{number}: {option}", item, self._labels, "the name or the id of a label")
+                raise _unknown(f"{path}:{number}: {option}", item, labels, "the name or the id of a label")
             yield label
 
 

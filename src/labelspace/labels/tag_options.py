@@ -11,31 +11,18 @@ from labelspace.options import Option
 
 Given = str | Path | Sequence[str | Path] | None
 """One label or several, by name or id; a ``Path`` is a file with one of these per line."""
+_ITEMS = ": a name, an id, or a file with one of these per line. Repeatable."
+_BRANCHES = ": a name or the end of a path, such as 'food > bread'. Repeatable."
+_PRECISION = "Keep labels of which at least this share is right, by thresholds learned on held-out documents."
 
 
 class SelectOptions(TypedDict, total=False):
     """Which labels are allowed: see ``labels/selection.py``."""
 
-    include: Annotated[
-        Given,
-        Option(
-            "Allow only these labels",
-            "LABEL",
-            on_command_line=": a name, an id, or a file with one of these per line. Repeatable.",
-            repeats=True,
-        ),
-    ]
-    exclude: Annotated[
-        Given, Option("Never answer these labels", "LABEL", on_command_line=", given as for --include.", repeats=True)
-    ]
+    include: Annotated[Given, Option("Allow only these labels", "LABEL", _ITEMS, repeats=True)]
+    exclude: Annotated[Given, Option("Never answer these labels", "LABEL", ", given as for --include.", repeats=True)]
     under: Annotated[
-        Given,
-        Option(
-            "Allow also the branches of these labels in the hierarchy",
-            "LABEL",
-            on_command_line=": a name or the end of a path, such as 'food > bread'. Repeatable.",
-            repeats=True,
-        ),
+        Given, Option("Allow also the branches of these labels in the hierarchy", "LABEL", _BRANCHES, repeats=True)
     ]
 
 
@@ -46,12 +33,5 @@ class TagOptions(SelectOptions, total=False):
         float | None,
         Option("Leave out labels that are right with a lower probability.", "P", bounds={"ge": 0, "le": 1}),
     ]
-    precision: Annotated[
-        float | None,
-        Option(
-            "Keep labels of which at least this share is right, by thresholds learned on held-out documents.",
-            "P",
-            bounds={"gt": 0, "lt": 1},
-        ),
-    ]
+    precision: Annotated[float | None, Option(_PRECISION, "P", bounds={"gt": 0, "lt": 1})]
     consistent: Annotated[bool, Option("Include the ancestors of every label in the hierarchy, ranked above it.")]

@@ -33,7 +33,7 @@ def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
 
 
 def _lines(stream: JsonStream) -> Iterator[tuple[Location, dict[str, object]]]:
-    while not stream.at_end():
+    while stream.peek():
         location, article = stream.location, stream.value()
         if not isinstance(article, dict):
             raise location.expected("an article, {...}, per line", f"one is {article!r:.40}", "correct the line")

@@ -22,7 +22,6 @@ from labelspace.data.files import UTF_8, lines, too_long, without_blank_end, wri
 from labelspace.data.formats.base import RowFormat
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Label, Location, Rows, record_fields, to_records
-from labelspace.errors import DataError
 from labelspace.types import Dataset
 from labelspace.types.limits import MAX_LINE_BYTES
 
@@ -156,8 +155,7 @@ def open_csv(path: str | Path, encoding: str = UTF_8, dialect: Dialect | None = 
     def read(columns: Collection[str]) -> Iterator[tuple[Location, dict[str, object]]]:
         duplicates = [name for name in columns if header.count(name) > 1]
         if duplicates:
-            problem = f"{duplicates[0]!r} occurs twice; rename one of them"
-            raise DataError(f"{path}:1: expected unique columns, but {problem}")
+            raise Location(path, 1).expected("unique columns", f"{duplicates[0]!r} occurs twice", "rename one of them")
         positions = [(name, header.index(name)) for name in dict.fromkeys(columns) if name in header]
         rule = f"{len(header)} cells as in the header"
         for location, row in without_blank_end(cells, lambda row: not row[1]):

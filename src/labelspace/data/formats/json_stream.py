@@ -24,8 +24,8 @@ class JsonStream:
 
     >>> import io
     >>> stream = JsonStream("a.json", io.BytesIO(b'[{"a": 1}, {"a": 2}]'))
-    >>> stream.take("["), stream.value(), stream.take(","), stream.value(), stream.take("]"), stream.at_end()
-    (True, {'a': 1}, True, {'a': 2}, True, True)
+    >>> stream.take("["), stream.value(), stream.take(","), stream.value(), stream.take("]"), stream.peek()
+    (True, {'a': 1}, True, {'a': 2}, True, '')
     """
 
     def __init__(self, path: str | Path, file: BinaryIO, encoding: str | None = None) -> None:
@@ -56,10 +56,6 @@ class JsonStream:
                 return self._text[self._at]
             if not self._more():
                 return ""
-
-    def at_end(self) -> bool:
-        """Return whether nothing follows."""
-        return not self.peek()
 
     def take(self, character: str) -> bool:
         """Read this character if it is next, and return whether it was."""
@@ -152,7 +148,7 @@ def documents(stream: JsonStream) -> Iterator[tuple[Location, dict[str, object]]
     if list_key is None:
         problem = "there is none"
         raise start.expected("[{...}, ...], or an object with such a list", problem, "use .jsonl for JSON lines")
-    if not stream.at_end():
+    if stream.peek():
         problem = f"found {stream.peek()!r}"
         raise stream.location.expected("the end of the file after the documents", problem, "use .jsonl for JSON lines")
 

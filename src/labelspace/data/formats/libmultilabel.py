@@ -11,8 +11,7 @@ from pathlib import Path
 from labelspace.data.formats.annif import are_uris
 from labelspace.data.formats.base import RecordFormat, document_lines, names_as_words, on_one_line, write_lines
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Record, distinct_labels, to_records
-from labelspace.errors import DataError
+from labelspace.data.records import Location, Record, distinct_labels, to_records
 from labelspace.types import Dataset
 
 _SPACE = re.compile(r"\s|[\x1c-\x1f]")  # what str.split, by which LibMultiLabel separates labels, takes for a space
@@ -65,8 +64,8 @@ def _rows(path: str | Path, dataset: Dataset) -> Iterator[str]:
     words = names_as_words(dataset.labels, _SPACE, path)
     for number, record in enumerate(to_records(dataset), start=1):
         if set(record.id) & set("\t\r\n"):
-            problem = f"it is {record.id!r}"
-            raise DataError(f"{path}:{number}: expected an id without tabs and line ends, but {problem}; rename it")
+            rule = "an id without tabs and line ends"
+            raise Location(path, number).expected(rule, f"it is {record.id!r}", "rename it")
         cells = [" ".join(words[label] for label in record.labels), on_one_line(record.text or "").replace("\t", " ")]
         yield "\t".join(cells if dataset.ids is None else [record.id, *cells])
 

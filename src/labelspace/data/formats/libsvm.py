@@ -25,7 +25,7 @@ from labelspace.kernels import large_arrays
 from labelspace.types import Csr, Dataset, LabelSpace
 
 _ROW = re.compile(r"(?:(?:[^\s,:]+(?:,[^\s,:]+)*)?[ \t]+|(?=\d))(?:\d+:[-+.\deE]+(?:[ \t]+|$))+")
-_MAX_DIGITS = 10  # of a label id
+_ID = re.compile("[0-9]{1,10}")  # of a label
 _ZERO_BASED = "indices are zero-based"  # in a comment of scikit-learn's files
 
 
@@ -50,10 +50,7 @@ class _Lines:
 
 def _labels(field: str, location: Location) -> tuple[Label, ...]:
     tokens = field.split(",") if field else []
-    numbers = (
-        int(token) if token.isascii() and token.isdigit() and len(token) <= _MAX_DIGITS else token for token in tokens
-    )
-    return distinct_labels(numbers, location)
+    return distinct_labels((int(token) if _ID.fullmatch(token) else token for token in tokens), location)
 
 
 def read(path: str | Path, labels: LabelSpace | None, options: ReadOptions) -> Dataset:

@@ -48,7 +48,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
     X = _features(read_matrix(path), path)
     Y, own = _labels(beside, read_array(beside) if beside.suffix.lower() == ".npy" else read_matrix(beside))
     own = labels_of_file(_without_x(path)) if own is None else own
-    return _dataset(_without_x(path), X, in_label_space(Y, own, labels, beside), None)
+    return _dataset(_without_x(path), X, *in_label_space(Y, own, labels, beside))
 
 
 def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[Record]:
@@ -104,11 +104,10 @@ def _read_joint(path: Path, labels: LabelSpace | None) -> Dataset:
         own = LabelSpace(_texts(arrays["label_names"], f"{path}, array 'label_names'"))
     own = labels_of_file(path) if own is None else own
     ids = _texts(arrays["ids"], f"{path}, array 'ids'") if "ids" in arrays else None
-    return _dataset(path, X, in_label_space(Y, own, labels, path), ids)
+    return _dataset(path, X, *in_label_space(Y, own, labels, path), ids)
 
 
-def _dataset(path: Path, X: Csr, labeled: tuple[Csr, LabelSpace], ids: list[str] | None) -> Dataset:
-    Y, space = labeled
+def _dataset(path: Path, X: Csr, Y: Csr, space: LabelSpace, ids: list[str] | None = None) -> Dataset:
     check_rows({"X": X.shape[0], "Y": Y.shape[0], "ids": None if ids is None else len(ids)})
     space = with_hierarchy(path, space)
     Y.resize(Y.shape[0], len(space))

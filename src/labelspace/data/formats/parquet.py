@@ -41,9 +41,8 @@ def refusing_damage(path: str | Path) -> Iterator[None]:
         yield
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).split("\n")[0]
-        raise DataError(
-            f"{path} must be a Parquet file, but cannot be read as one ({reason}); write it again"
-        ) from error
+        problem = f"cannot be read as one ({reason})"
+        raise DataError(f"{path} must be a Parquet file, but {problem}; write it again") from error
 
 
 def _rows(path: str | Path, table: Arrow, columns: Collection[str]) -> Iterator[tuple[Location, dict[str, object]]]:

@@ -23,7 +23,12 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
     with reading(path) as file:
         n, n_features, n_labels = _header(file.readline(_MAX_HEADER), path)
         rows = SparseRows(n_features, n_labels, location=lambda row: f"{path}:{row + 2}")
-        known = _known_labels(path, n_labels, labels)
+        known = labels_of_file(path) if labels is None else labels
+        if known is not None and len(known) < n_labels:
+            source = "its labels file has" if labels is None else "the label space has"
+            problem = f"the header says {n_labels} and {source} {len(known)}"
+            remedy = "give the label names of this data set"
+            raise DataError(f"{path}:1: expected no more labels than are known, but {problem}; {remedy}")
         add_rows(rows, file, n, path)
     check_width(n_features, rows.n_values, f"{path}:1")
     space = numbered_labels(n_labels, rows.n_occurrences, path, 1) if known is None else known
@@ -52,16 +57,6 @@ def _header(line: bytes, path: str | Path) -> tuple[int, int, int]:
         problem = f"the header says {n_features} and {n_labels}"
         raise Location(path, 1).expected(f"at most {MAX_COLUMNS} features and labels", problem, "correct the header")
     return n, n_features, n_labels
-
-
-def _known_labels(path: str | Path, n_labels: int, given: LabelSpace | None) -> LabelSpace | None:
-    space = labels_of_file(path) if given is None else given
-    if space is not None and len(space) < n_labels:
-        source = "its labels file has" if given is None else "the label space has"
-        problem = f"the header says {n_labels} and {source} {len(space)}"
-        remedy = "give the label names of this data set"
-        raise DataError(f"{path}:1: expected no more labels than are known, but {problem}; {remedy}")
-    return space
 
 
 def write(path: str | Path, dataset: Dataset) -> None:

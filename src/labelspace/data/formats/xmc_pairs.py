@@ -64,8 +64,8 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
     encoding = (options or ReadOptions()).encoding or UTF_8
     texts = None if text_path is None else _read_texts(text_path, encoding, with_labels=y_path is None)
     X = None if x_path is None else read_pairs(x_path)
-    if x_path is not None and X is not None:
-        check_width(X.shape[1], X.nnz, x_path)
+    if X is not None:
+        check_width(X.shape[1], X.nnz, path)
     Y = _labels(y_path, texts, folder, split)
     sizes = {"labels": Y.shape[0], path.name: None if X is None else X.shape[0]}
     check_rows({**sizes, "texts": None if texts is None else texts.n})

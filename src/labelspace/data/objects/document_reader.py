@@ -107,9 +107,8 @@ class DocumentReader:
     def _of_matrix(self, matrix: Documents, labels: Labels) -> Dataset:
         if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
             problem = f"are an array of shape {matrix.shape} and type {matrix.dtype}"
-            raise DataError(
-                f"features must be a matrix of numbers, but {problem}; give a row of numbers for each document"
-            )
+            remedy = "give a row of numbers for each document"
+            raise DataError(f"features must be a matrix of numbers, but {problem}; {remedy}")
         Y, space = self._labels(labels, matrix.shape[0])
         return Dataset(Y, space, X=sp.csr_matrix(matrix, dtype=np.float32))
 

@@ -42,12 +42,10 @@ def _first(given: Given) -> Given:
     """Return the first value of a list or column."""
     if is_text_array(given) or isinstance(given, (list, tuple)) or (is_column(given) and isinstance(given, Sequence)):
         return given[0] if len(given) else None
-    if is_column(given):
-        for method in ("head", "slice"):  # pandas and polars, pyarrow
-            if hasattr(given, method):
-                head = getattr(given, method)(*((1,) if method == "head" else (0, 1)))
-                return next(iter(head.to_pylist() if hasattr(head, "to_pylist") else head.to_list()), None)
-    return None
+    if not is_column(given) or not (hasattr(given, "head") or hasattr(given, "slice")):
+        return None
+    head = given.head(1) if hasattr(given, "head") else given.slice(0, 1)  # pandas and polars, or pyarrow
+    return next(iter(head.to_pylist() if hasattr(head, "to_pylist") else head.to_list()), None)
 
 
 def _is_vector(value: object) -> bool:
