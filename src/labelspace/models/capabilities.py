@@ -145,6 +145,14 @@ class KnowsWords(Protocol):
 
 
 @runtime_checkable
+class ReadsLabelNames(Protocol):
+    """Finds labels by their names and synonyms, which may change after the training."""
+
+    def relabel(self, labels: LabelSpace) -> None:
+        """Take the new names and synonyms of the labels, in place; ids stay."""
+
+
+@runtime_checkable
 class UsesLabelText(Protocol):
     """Learns from the labels' own texts too; ``label_text`` is their weight."""
 

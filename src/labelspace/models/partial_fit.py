@@ -23,7 +23,7 @@ class NewDocuments(NamedTuple):
     X: Any  # as the model's ``read`` returns it
     Y: Csr  # (n, n_labels) ones; the columns of new labels come last
     rejected: Csr  # (n, n_labels) ones where a person rejected a label; no label of Y is rejected
-    are_complete: Bools  # (n,) whether Y has all labels of a document; False where only rejected labels are known
+    are_complete: Bools  # (n,) whether Y has all labels of a document; else only those of Y and rejected are known
     labels: LabelSpace | None  # all labels, with the counts of the documents learned before and of these
 
     @property
@@ -33,12 +33,19 @@ class NewDocuments(NamedTuple):
 
 
 def learn_more(
-    model: Model, X: checks.Inputs, Y: Csr, labels: LabelSpace | None = None, rejected: Csr | None = None
+    model: Model,
+    X: checks.Inputs,
+    Y: Csr,
+    labels: LabelSpace | None = None,
+    *,
+    rejected: Csr | None = None,
+    complete: bool = True,
 ) -> Sequence[str]:
     """Let a fitted model go on learning from documents X, in place; return the names of parts that cannot.
 
     ``Y`` and ``rejected`` (n, n_labels) have a column for each known label, in the order of their ids, and then one for
-    each new label. ``labels`` names all of them. If a step fails, the model stays as it was.
+    each new label. ``labels`` names all of them. Without ``complete``, documents may have labels that Y lacks; this
+    always holds for a document with rejected labels only. If a step fails, the model stays as it was.
     """
     model.check_fitted()
     require(model, PartialFit)
@@ -46,10 +53,10 @@ def learn_more(
     checks.check_widths(views, model.widths_)
     rejected = sp.csr_matrix(Y.shape, dtype=np.float32) if rejected is None else checks.check_labels(rejected)
     _check_new_labels(model, views.n, Y, rejected, labels)
-    are_complete = (np.diff(Y.indptr) > 0) | (np.diff(rejected.indptr) == 0)
+    are_complete = complete & ((np.diff(Y.indptr) > 0) | (np.diff(rejected.indptr) == 0))
     known = model.labels_ if labels is None else labels
     if known is not None:
-        known = known.counted_with(Y[are_complete])
+        known = known.counted_with(Y)
     return go_on(model, NewDocuments(model.read(views), Y, rejected, are_complete, known))
 
 
@@ -69,8 +76,8 @@ def go_on(model: Model, new: NewDocuments) -> Sequence[str]:
 
 def _check_new_labels(model: Model, n: int, Y: Csr, rejected: Csr, labels: LabelSpace | None) -> None:
     checks.check_same_rows(n, Y)
-    if n == 0:
-        raise DataError("learning needs at least one document, but got 0; give some")
+    if n == 0 and Y.shape[1] == model.n_labels_:
+        raise DataError("learning needs at least one document or one new label, but got none; give some")
     if Y.shape[1] < model.n_labels_:
         rule = f"Y must have a column for each of the {model.n_labels_} known labels, but has {Y.shape[1]}"
         raise DataError(f"{rule}; give the known labels first, then the new ones")

@@ -38,7 +38,12 @@ def parse_labels(lines: bytes, arrays: Arrays) -> LabelSpace:
     names = JsonColumn(lines, ends, "label", str)
     synonyms = SynonymColumn(lines, ends, "alt", list) if arrays["has_synonyms"][0] else None
     concepts = ConceptColumn(lines, ends, "id", str) if "has_concepts" in arrays and arrays["has_concepts"][0] else None
-    return LabelSpace(names, synonyms, arrays.get("counts"), int(arrays["n_documents"][0]), hierarchy, concepts)
+    current = arrays.get("current")
+    if current is not None:
+        is_final = current[np.maximum(current, 0)] == current
+        _refuse_unless(bool((is_final | (current < 0)).all()), "labels that are merged into labels in use")
+    n_documents = int(arrays["n_documents"][0])
+    return LabelSpace(names, synonyms, arrays.get("counts"), n_documents, hierarchy, concepts, current)
 
 
 _ARRAYS = {
@@ -48,8 +53,9 @@ _ARRAYS = {
     "has_synonyms": array("bool", 1),
     "has_concepts": array("bool", 1),
     "counts": array("int64", "n_labels", at_least=0),
+    "current": array("int32", "n_labels", at_least=-1, below="n_labels"),
 }
-_OPTIONAL = {"counts", "has_concepts"}
+_OPTIONAL = {"counts", "has_concepts", "current"}
 
 
 def _check(constraint: ArrayConstraint, key: str, values: npt.NDArray[Any], sizes: Sizes) -> None:
@@ -141,6 +147,8 @@ def label_arrays(labels: LabelSpace) -> Arrays:
     arrays["has_synonyms"] = np.array([labels.synonyms is not None])
     if labels.concepts is not None:
         arrays["has_concepts"] = np.array([True])
+    if labels.current is not None:
+        arrays["current"] = labels.current
     return arrays if labels.counts is None else {**arrays, "counts": labels.counts}
 
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from labelspace.errors import ParameterError
 from labelspace.features.views import TEXT, Views, n_rows
+from labelspace.labels.edits import allowed_by_model, answered, ranked_labels
 from labelspace.labels.hierarchy import ancestor_probabilities, include_ancestors
 from labelspace.labels.keep_rule import KeepRule, Omitted, omitted
 from labelspace.labels.selection import Selection, listed, select_labels
 from labelspace.labels.tag_options import SelectOptions, TagOptions
 from labelspace.models.base import Model
 from labelspace.models.capabilities import Calibrated, KnowsWords, LearnsPrecision, require
-from labelspace.models.checks import Inputs
+from labelspace.models.checks import Inputs, check_inputs
 from labelspace.training.precision_thresholds import CLOSED, PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Hierarchy, LabelSpace, TopK
 
@@ -123,16 +124,32 @@ class LabelChoice(NamedTuple):
         calibrated = calibrated or rule is not None
         are_read = partial(self.are_read, views)
         if not options.get("consistent"):
-            top = self.model.predict_topk(views, k, calibrated=calibrated, allowed=allowed)
+            top = self.predict_topk(views, k, calibrated, allowed)
             return Answers(top if rule is None else rule.kept(top), top, top, rule, are_read)
         hierarchy = self.hierarchy() if selection is None else selection.hierarchy
         deep = max(2 * k, CONSISTENT_K) if rule is None else max(k, SURE_K)  # labels of equal score may rank beyond k
-        top = self.model.predict_topk(views, min(deep, len(self.labels)), calibrated=calibrated, allowed=allowed)
+        top = self.predict_topk(views, min(deep, len(self.labels)), calibrated, allowed)
         if rule is None:
             closed = include_ancestors(top, hierarchy, k)
             return Answers(closed, closed, closed, None, are_read)
         judged = ancestor_probabilities(top, hierarchy, max(k, CLOSED))
         return Answers(rule.kept(judged).padded(k), top.padded(k), judged, rule, are_read)
+
+    def predict_topk(self, views: Inputs, k: int, calibrated: bool = False, allowed: Bools | None = None) -> TopK:
+        """Return the k best of the allowed labels that are in use."""
+        if self.labels.current is None:  # the usual case
+            return self.model.predict_topk(views, k, calibrated=calibrated, allowed=allowed)
+        mask = allowed_by_model(self.labels, allowed)
+        if mask is not None and not mask.any():
+            return TopK.empty(check_inputs(views).n, k)
+        top = self.model.predict_topk(views, ranked_labels(self.labels, k), calibrated=calibrated, allowed=mask)
+        return answered(self.labels, top, k, calibrated or self.gives_probabilities)
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """True if scores are probabilities: the method is calibrated, and ranks by them."""
+        rank_by = str(self.model.get_params().get("optimize", ""))
+        return isinstance(self.model, Calibrated) and not rank_by.startswith("PS")
 
     def are_read(self, inputs: Inputs) -> Bools:
         """Return whether the model knows a word of each document; features that come ready-made always count."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Self, Unpack, overload
 
@@ -22,6 +23,7 @@ from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.features import features_class
 from labelspace.features.base import Features
 from labelspace.features.views import FeatureCache, View, ViewTransformer, override
+from labelspace.labels import edits
 from labelspace.labels.selection import Selection, ids_of
 from labelspace.labels.tag_options import SelectOptions, TagOptions
 from labelspace.models.base import Model
@@ -194,8 +196,8 @@ class Tagger:
         may have any other label. The cost grows with these documents, not with those that were learned before.
 
         >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"]
-        >>> tagger = Tagger("neighbors").fit(texts, [["baking"], ["baking"], ["fish"], ["fish"]])
-        >>> tagger.learn(["grill the bread"], [["toast"]]).tag("grill some bread", k=1)[0][0]
+        >>> tagger = Tagger("neighbors", n_neighbors=1).fit(texts * 2, [["baking"], ["baking"], ["fish"], ["fish"]] * 2)
+        >>> tagger.learn(["grill the bread"], [["toast"]]).tag("grill the bread", k=1)[0][0]
         'toast'
         """
         self.check_fitted()
@@ -203,26 +205,85 @@ class Tagger:
         learn_version(self, *learning.read_documents(self, data, labels, rejected, options))
         return self
 
-    def add_label(self, name: str, texts: Inputs, **params: float) -> None:
-        """Add a label by documents that have it, without training again; raise an error if the method cannot.
+    def add_label(
+        self, name: str, examples: Documents | None = None, *, alt: Sequence[str] = (), **params: float
+    ) -> Self:
+        """Add a label by documents that have it, or only by its name and synonyms, without training again.
 
-        ``share`` is the share of all documents that is expected to have the label, if known.
+        The documents may have other labels too. A known label gets further documents and synonyms; one that was retired
+        or merged is in use again. ``params`` are those of a method that places labels itself: ``share`` of glas is the
+        share of all documents that is expected to have the label.
 
         >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"] * 10
         >>> tagger = Tagger("glas", embedding_dim=32).fit(texts, [["baking"], ["baking"], ["fish"], ["fish"]] * 10)
-        >>> tagger.add_label("grilling", ["grill the fish", "grill bread"])
+        >>> tagger = tagger.add_label("grilling", ["grill the fish", "grill bread"])
         >>> "grilling" in [name for name, _ in tagger.tag("grill it", k=3)]
         True
         """
         self.check_fitted()
-        require(self.model, AddsLabels).add_label(name, self._reader.read(texts), **params)
-        self.labels_ = self.model.labels_ or self.labels_
+        is_new = self.labels_.find(name) is None
+        if isinstance(self.model, AddsLabels) and examples is not None and is_new:
+            self.model.add_label(name, self._reader.read(examples), **params)
+            self.labels_ = self.model.labels_ or self.labels_
+        elif params:
+            raise ParameterError(
+                f"{next(iter(params))} is for a method that places labels, but {self.model.name} does not"
+            )
+        else:
+            learning.add_label(self, name, examples, alt)
+        return self
+
+    def retire_label(self, name: str) -> Self:
+        """Stop answering a label, without training again; ``add_label`` brings it back.
+
+        >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"]
+        >>> tagger = Tagger("neighbors").fit(texts, [["baking"], ["baking", "dough"], ["fish"], ["fish"]])
+        >>> tagger.retire_label("baking").tag("bake the bread", k=1)[0][0]
+        'dough'
+        """
+        return self._edited(lambda labels: edits.retired(labels, edits.label_in_use(labels, name)))
+
+    def rename_label(self, name: str, new_name: str) -> Self:
+        """Give a label another name, without training again; the name before becomes a synonym."""
+        return self._edited(lambda labels: edits.renamed(labels, edits.label_in_use(labels, name), new_name))
+
+    def merge_labels(self, name: str, into: str) -> Self:
+        """Answer a label as another one from now on, without training again; its name becomes a synonym of that one."""
+        return self._edited(
+            lambda labels: edits.merged(labels, edits.label_in_use(labels, name), edits.label_in_use(labels, into))
+        )
+
+    def split_label(self, name: str, examples: Mapping[str, Documents]) -> Self:
+        """Replace a label by new ones, given by documents of each, without training again; then retire it."""
+        self.check_fitted()
+        edits.label_in_use(self.labels_, name)
+        for new_name in examples:
+            edits.check_new_name(self.labels_, new_name)
+        if len(examples) < 2:
+            raise DataError(f"a label is split into at least two, but {name!r} into {len(examples)}; name more")
+        before, model = dict(self.__dict__), copy(self.model)
+        try:
+            for new_name, documents in examples.items():
+                self.add_label(new_name, documents)
+            return self.retire_label(name)
+        except BaseException:  # an interrupt too: a label that is half split must not answer
+            self.__dict__ = before
+            self.model = model
+            raise
+
+    def _edited(self, edit: Callable[[LabelSpace], LabelSpace]) -> Self:
+        self.check_fitted()
+        learning.set_labels(self, edit(self.labels_))
+        return self
 
     def remove_label(self, name: str) -> None:
-        """Stop suggesting a label, without training again; raise an error if the method cannot."""
+        """Stop suggesting a label; a method that places labels itself forgets it, any other method only hides it."""
         self.check_fitted()
-        require(self.model, AddsLabels).remove_label(name)
-        self.labels_ = self.model.labels_ or self.labels_
+        if isinstance(self.model, AddsLabels):
+            self.model.remove_label(name)
+            self.labels_ = self.model.labels_ or self.labels_
+        else:
+            self.retire_label(name)
 
     def predict_topk(
         self, inputs: Documents, k: int = 5, *, calibrated: bool = False, **options: Unpack[TagOptions]
@@ -390,7 +451,7 @@ class Tagger:
             raise DataError(f"explain takes one document, but was given {views.n}; call it for each")
         if labels is None:
             check_k(k)
-            top = self.model.predict_topk(views, min(k, len(self.labels_))).labels[0]
+            top = self.choice.predict_topk(views, min(k, len(self.labels_))).labels[0]
             ids = top[top >= 0]
         else:
             ids = ids_of(self.labels_, labels)
@@ -405,8 +466,7 @@ class Tagger:
     @property
     def gives_probabilities(self) -> bool:
         """True if scores are probabilities: the method is calibrated, and ranks by them."""
-        rank_by = str(self.model.get_params().get("optimize", ""))
-        return isinstance(self.model, Calibrated) and not rank_by.startswith("PS")
+        return self.choice.gives_probabilities
 
     @property
     def ready_made(self) -> bool:

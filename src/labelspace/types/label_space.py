@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from labelspace.errors import DataError
-from labelspace.types.arrays import Csr, Ints, Longs
+from labelspace.types.arrays import Bools, Csr, Ints, Longs
 from labelspace.types.hierarchy import Hierarchy, too_many_levels
 from labelspace.types.limits import MAX_LEVELS, MAX_PATH_CHARACTERS
 
@@ -118,10 +118,16 @@ class LabelSpace:
     n_documents: int = 0  # number of training documents
     hierarchy: Hierarchy | None = None
     concepts: Sequence[Concept] | None = None  # one per label, where the labels are of a vocabulary
+    current: Ints | None = None  # (n_labels,) the label that each label was merged into, itself, or -1 if it is retired
 
     def __post_init__(self) -> None:
         n = len(self.names)
-        parts = {"synonym lists": self.synonyms, "counts": self.counts, "concepts": self.concepts}
+        parts = {
+            "synonym lists": self.synonyms,
+            "counts": self.counts,
+            "concepts": self.concepts,
+            "current labels": self.current,
+        }
         for what, values in parts.items():
             if values is not None and len(values) != n:
                 rule = f"there must be as many {what} as labels, but there are {len(values)} for {n} labels"
@@ -163,6 +169,22 @@ class LabelSpace:
     def concept(self, label: int) -> Concept:
         """Return the concept of a label in the vocabulary; an empty concept if there is none."""
         return NO_CONCEPT if self.concepts is None else self.concepts[label]
+
+    @cached_property
+    def answerable(self) -> Bools:
+        """Return whether each label, or the label that it was merged into, may be in an answer."""
+        return np.ones(len(self), bool) if self.current is None else self.current >= 0
+
+    @cached_property
+    def n_merged(self) -> int:
+        """Return the number of labels that were merged into others."""
+        return 0 if self.current is None else int((self.answerable & ~self.in_use).sum())
+
+    @property
+    def in_use(self) -> Bools:
+        """Return whether each label may be in an answer: it is neither retired nor merged into another label."""
+        ids = np.arange(len(self))
+        return np.ones(len(self), bool) if self.current is None else np.asarray(self.current == ids)
 
     @property
     def are_named(self) -> bool:
@@ -259,11 +281,17 @@ class LabelSpace:
             None if self.counts is None else np.concatenate([self.counts, np.zeros(len(new), np.int64)]),
             self.n_documents,
             concepts=None if self.concepts is None else [*self.concepts, *(NO_CONCEPT for _ in new)],
+            current=None if self.current is None else _with_new(self.current, len(new)),
         )
         if self.hierarchy is None:
             return space
         edges = np.concatenate([self.hierarchy.edges, space._path_edges(new if self.are_paths else [])])
         return replace(space, hierarchy=Hierarchy.from_edges(edges, len(space)))
+
+
+def _with_new(current: Ints, n_new: int) -> Ints:
+    """Return the current labels with new ones, which are themselves."""
+    return np.append(current, np.arange(len(current), len(current) + n_new)).astype(np.int32)
 
 
 def prefixes(path: str, separator: str = PATH_SEPARATOR) -> Iterator[str]:
