@@ -96,7 +96,7 @@ def given_recipes(table: "PublishedTable", settings: list[str]) -> dict[str, "Re
 
 def note_done(todo: "Reproduction", done: Mapping[str, Any]) -> None:
     """Say how many runs need not be run again."""
-    wanted = {run.key for row in todo.rows if row.runs for run in todo.runs(row)}
+    wanted = {key for row in todo.rows if row.runs for key in todo.runs(row)}
     if wanted & done.keys():
         note(f"{len(wanted & done.keys())} of {len(wanted)} runs are done already, in {todo.out}")
 

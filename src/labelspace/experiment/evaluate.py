@@ -70,10 +70,13 @@ def evaluate(
     of different labels of the documents that the tagger does not know.
     """
     found = evaluate_documents(tagger, documents, ks, **options)
-    if not ci:
-        return found.figures
-    intervals = metrics.confidence_intervals(found.per_document)
-    return {**found.figures, "ci": {name: [percent(low), percent(high)] for name, (low, high) in intervals.items()}}
+    return {**found.figures, "ci": intervals(found.per_document)} if ci else found.figures
+
+
+def intervals(per_document: Mapping[str, metrics.DocumentValues], seed: int = 0) -> dict[str, list[float]]:
+    """Return the 95 % bootstrap intervals of metrics, in percent."""
+    found = metrics.confidence_intervals(per_document, seed=seed)
+    return {name: [percent(low), percent(high)] for name, (low, high) in found.items()}
 
 
 def evaluate_documents(

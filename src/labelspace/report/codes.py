@@ -80,8 +80,7 @@ def codes_text(codes: Codes, labels: LabelSpace, prefix: Sequence[int] = (), lim
         1  salt
     """
     digit_width = len(str(codes.code_size - 1))
-    tree = CodeTree.from_codes(codes)
-    leaves = _leaves(codes, tree, prefix)
+    tree, leaves = _found(codes, prefix)
     shown = leaves[:limit] if limit else leaves
     lines, previous = [], [-1] * codes.code_length
     for code, ids in _rows(codes, tree, shown):
@@ -105,8 +104,7 @@ def codes_tsv(sets: Mapping[int, Codes], labels: LabelSpace, prefix: Sequence[in
     """
     yield "tree\tcode\tlabel\n"
     for index, codes in sets.items():
-        tree = CodeTree.from_codes(codes)
-        for code, ids in _rows(codes, tree, _leaves(codes, tree, prefix)):
+        for code, ids in _rows(codes, *_found(codes, prefix)):
             digits = ",".join(map(str, code))
             yield from (f"{index + 1}\t{digits}\t{printable(labels.names[label])}\n" for label in ids)
 
@@ -117,17 +115,16 @@ def codes_json(codes: Codes, labels: LabelSpace, prefix: Sequence[int] = ()) -> 
     >>> codes_json(Codes(np.array([[1, 0], [0, 1]], np.int32), code_size=2), LabelSpace(["bread", "fish"]), prefix=[1])
     [{'code': [1, 0], 'labels': ['bread']}]
     """
-    tree = CodeTree.from_codes(codes)
-    rows = _rows(codes, tree, _leaves(codes, tree, prefix))
+    rows = _rows(codes, *_found(codes, prefix))
     return [{"code": code, "labels": [labels.names[label] for label in ids]} for code, ids in rows]
 
 
-def _leaves(codes: Codes, tree: CodeTree, prefix: Sequence[int]) -> list[int]:
-    """Return the leaves whose codes start with the prefix, counted from 0."""
+def _found(codes: Codes, prefix: Sequence[int]) -> tuple[CodeTree, list[int]]:
+    """Return the tree of the codes, and its leaves whose codes start with the prefix, counted from 0."""
+    tree = CodeTree.from_codes(codes)
     firsts = codes.digits[tree.labels[tree.label_starts[:-1]]]  # (n_leaves, n_digits)
     matches = (firsts[:, : len(prefix)] == np.array(prefix, np.int64)).all(axis=1)
-    leaves: list[int] = np.flatnonzero(matches).tolist()
-    return leaves
+    return tree, np.flatnonzero(matches).tolist()
 
 
 def _rows(codes: Codes, tree: CodeTree, leaves: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:

@@ -34,8 +34,8 @@ def map_page(points: npt.ArrayLike, labels: LabelSpace, title: str) -> str:
     >>> "<title>pets</title>" in page and '"names":["cat","dog"]' in page
     True
     """
-    table = checked_points(points, labels)
-    drawn, data, spearmans = has_point(table), map_data(table, labels), norm_against_frequency(table, labels)
+    table, drawn = checked_points(points, labels)
+    data, spearmans = map_data(table, labels), norm_against_frequency(table, labels)
     correlation = f"Spearman's rank correlation {spearmans:+.3f}".replace("-", "\N{MINUS SIGN}")
     if isnan(spearmans):
         correlation = "No rank correlation: norms or frequencies are all equal."
@@ -53,8 +53,7 @@ def map_page(points: npt.ArrayLike, labels: LabelSpace, title: str) -> str:
 
 def map_data(points: npt.ArrayLike, labels: LabelSpace) -> dict[str, Any]:
     """Return the data of the page: name, angle, distance from the center and training documents per label; edges."""
-    table = checked_points(points, labels)
-    drawn = has_point(table)
+    table, drawn = checked_points(points, labels)
     x, y = on_disk(table[drawn]).T
     norms = np.minimum(np.hypot(x, y), MAX_NORM)
     new_id = np.cumsum(drawn) - 1
@@ -97,14 +96,13 @@ def norm_against_frequency(points: npt.ArrayLike, labels: LabelSpace) -> float:
     """Return Spearman's correlation of norms and training documents of the labels; NaN if it is undefined."""
     if labels.counts is None:
         return float("nan")
-    table = checked_points(points, labels)
-    drawn = has_point(table)
+    table, drawn = checked_points(points, labels)
     return spearman(np.linalg.norm(table[drawn], axis=1), labels.counts[drawn])
 
 
 def map_summary(points: npt.ArrayLike, labels: LabelSpace) -> dict[str, Any]:
     """Count labels drawn and left out, and correlate norm and frequency (None if undefined)."""
-    drawn = has_point(points)
+    drawn = checked_points(points, labels)[1]
     correlation = norm_against_frequency(points, labels)
     rounded = None if isnan(correlation) else round(correlation, 6)
     return {"n_labels": int(drawn.sum()), "n_left_out": int((~drawn).sum()), "spearman": rounded}
@@ -116,8 +114,8 @@ def norm_table(points: npt.ArrayLike, labels: LabelSpace) -> list[dict[str, Any]
     >>> norm_table([[0.5, 0.0], [0.0, 0.1]], LabelSpace(["cat", "dog"], counts=np.array([1, 4])))
     [{'label': 'dog', 'norm': 0.1, 'frequency': 4}, {'label': 'cat', 'norm': 0.5, 'frequency': 1}]
     """
-    norms = np.linalg.norm(checked_points(points, labels), axis=1)
-    drawn = np.flatnonzero(has_point(points))
+    table, has_point = checked_points(points, labels)
+    norms, drawn = np.linalg.norm(table, axis=1), np.flatnonzero(has_point)
     counts = None if labels.counts is None else labels.counts.tolist()
     return [
         {
@@ -141,21 +139,20 @@ def norm_tsv(table: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{printable(row['label'])}\t{row['norm']:.{NORM_DIGITS}f}\t{frequency}\n"
 
 
-def has_point(points: npt.ArrayLike) -> Bools:
-    """Return which labels have a point: all without NaN. Shape (n_labels,)."""
-    return np.asarray(np.isfinite(np.asarray(points)).all(axis=1))
+def checked_points(points: npt.ArrayLike, labels: LabelSpace) -> tuple[Doubles, Bools]:
+    """Return the points with one row per label, and which labels have a point (n_labels,): all without NaN.
 
-
-def checked_points(points: npt.ArrayLike, labels: LabelSpace) -> Doubles:
-    """Return the points with one row per label; raise DataError unless all are inside the ball."""
+    Raise DataError unless all points are inside the ball.
+    """
     table = np.asarray(points, dtype=np.float64)
     if table.ndim != 2 or len(table) != len(labels) or table.shape[1] < 1:
         rule = f"there must be one point per label, as ({len(labels)}, dimension), but the shape is {table.shape}"
         raise DataError(f"{rule}; pass the points and the labels of one model")
-    norms = np.linalg.norm(table[has_point(table)], axis=1)
+    has_point = np.isfinite(table).all(axis=1)
+    norms = np.linalg.norm(table[has_point], axis=1)
     if len(norms) and norms.max() > 1:
         raise DataError(f"points must be inside the unit ball, but one has norm {norms.max():.6g}; train again")
-    return table
+    return table, np.asarray(has_point)
 
 
 def _principal_axes(tangents: Doubles) -> Doubles:

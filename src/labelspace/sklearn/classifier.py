@@ -170,9 +170,10 @@ class TaggerClassifier(ClassifierMixin, NestedParameters):  # type: ignore[misc]
             top = top.at_least(self.threshold_)
         if self._targets.kind == "names":
             return _names(top, self.classes_)
-        if self._is_sparse:
-            return top.to_csr(len(self.classes_)).astype(np.int64)
-        return dense_labels(top, len(self.classes_))
+        if not self._is_sparse:
+            check_dense(len(top), len(self.classes_))
+        labels = top.to_csr(len(self.classes_)).astype(np.int64)
+        return labels if self._is_sparse else labels.toarray()
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Any) -> Any:  # noqa: ANN401 - whatever scikit-learn takes
@@ -266,12 +267,6 @@ def dense_scores(top: TopK, n_labels: int) -> Floats:
     scores = np.repeat(lowest[:, None], n_labels, axis=1).astype(np.float32)
     scores[np.nonzero(is_label)[0], top.labels[is_label]] = top.scores[is_label]
     return scores
-
-
-def dense_labels(top: TopK, n_labels: int) -> Longs:
-    """Return the labels as a 0/1 matrix (n, n_labels)."""
-    check_dense(len(top), n_labels)
-    return np.asarray(top.to_csr(n_labels).toarray(), np.int64)
 
 
 def class_scores(top: TopK, shares: Doubles) -> Doubles:

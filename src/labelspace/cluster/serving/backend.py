@@ -99,13 +99,9 @@ def remote_class() -> Any:  # noqa: ANN401 - of Ray
 
 def load_replica(part: SavedPart) -> Tagger:
     """Load a whole model, of the version that the front end has, and warm it up."""
-
-    def read() -> Tagger:
-        if store.read_manifest(part.folder)["checksum"] != part.checksum:
-            raise ModelError(f"{part.folder} must have the served version, but has a different one; copy it there too")
-        return Tagger.load(part.folder)
-
-    tagger = store.read_unreplaced(part.folder, read)
+    saved, tagger = read_version(part.folder)
+    if saved.checksum != part.checksum:
+        raise ModelError(f"{part.folder} must have the served version, but has a different one; copy it there too")
     warm_up(tagger)
     return tagger
 

@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from labelspace import metrics
 from labelspace.data.source import Source
 from labelspace.errors import LabelspaceError
 from labelspace.experiment.comparison.results import PerDocument, mean_values, over_seeds
-from labelspace.experiment.evaluate import Evaluation, evaluate_documents, megabytes, percent
+from labelspace.experiment.evaluate import evaluate_documents, intervals, megabytes
 from labelspace.experiment.timing import timed
 from labelspace.experiment.train import Recipe, training_documents
 from labelspace.experiment.warmup import compile_kernels, few_documents, few_rows
@@ -124,7 +123,12 @@ def _run(job: Job, train_set: Dataset, test_set: Dataset | None, progress: Progr
         test_set = job.source.test(train_set.labels)
     assert test_set is not None  # the source has a test file
     evaluated = [evaluate_documents(Tagger.load(folder), test_set, job.ks) for folder in job.folders]
-    return _result(job, runs, evaluated, len(test_set), round(making.wall, 3))
+    for about, found in zip(runs, evaluated, strict=True):
+        about |= {key: value for key, value in found.figures.items() if key not in NOT_KEPT}
+    per_document = mean_values([found.per_document for found in evaluated])
+    row = {**described(job.recipe), "seeds": list(job.seeds), "features_seconds": round(making.wall, 3)}
+    row |= {**over_seeds(runs), "ci": intervals(per_document, job.split_seed)}
+    return JobResult(row, per_document, len(test_set))
 
 
 def _fit(
@@ -142,15 +146,3 @@ def _fit(
         "model_mb": megabytes(folder),
         "model": str(folder),
     }
-
-
-def _result(
-    job: Job, runs: list[dict[str, Any]], evaluated: list[Evaluation], n_test: int, features_seconds: float
-) -> JobResult:
-    for about, found in zip(runs, evaluated, strict=True):
-        about |= {key: value for key, value in found.figures.items() if key not in NOT_KEPT}
-    per_document = mean_values([found.per_document for found in evaluated])
-    intervals = metrics.confidence_intervals(per_document, seed=job.split_seed)
-    row = {**described(job.recipe), "seeds": list(job.seeds), "features_seconds": features_seconds, **over_seeds(runs)}
-    row["ci"] = {name: [percent(low), percent(high)] for name, (low, high) in intervals.items()}
-    return JobResult(row, per_document, n_test)

@@ -102,14 +102,6 @@ def _matches(label: str, pattern: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Run:
-    """One training of a table: a recipe with a seed, and the key that identifies it."""
-
-    recipe: Recipe
-    key: str
-
-
-@dataclass(frozen=True)
 class Reproduction:
     """A planned table on given data, compared with the values of ``dataset``."""
 
@@ -133,12 +125,12 @@ class Reproduction:
                         digest.update(block)
         return digest.hexdigest()
 
-    def runs(self, row: PlannedRow) -> list[Run]:
-        """Return the runs of a row: one per seed, or one if the seed changes nothing."""
+    def runs(self, row: PlannedRow) -> dict[str, Recipe]:
+        """Return the runs of a row by the keys that identify them: one per seed, or one if the seed changes nothing."""
         if row.recipe is None:
-            return []
+            return {}
         recipes = [replace(row.recipe, seed=seed) for seed in seeds_of(row.recipe, range(self.seeds))]
-        return [Run(recipe, self._key(recipe)) for recipe in recipes]
+        return {self._key(recipe): recipe for recipe in recipes}
 
     def _key(self, recipe: Recipe) -> str:
         settled = {
@@ -162,7 +154,7 @@ class Reproduction:
         A row that fails on the data is reported, and the others continue.
         """
         done, errors = self.read_runs(), dict[str, str]()
-        wanted = {run.key: run.recipe for row in self.rows if row.runs for run in self.runs(row)}
+        wanted = {key: recipe for row in self.rows if row.runs for key, recipe in self.runs(row).items()}
         missing = {key: recipe for key, recipe in wanted.items() if key not in done}
         order = [*done, *missing]
         with only_writer(self.out, ".reproduce.lock", "run"):
@@ -195,7 +187,7 @@ class Reproduction:
     def results(self, done: Mapping[str, Any], errors: Mapping[str, str]) -> dict[str, Any]:
         """Return the table: our value, the published one and the difference for each row and column."""
         rows = [self._result(row, done, errors) for row in self.rows]
-        used = [done[run.key] for row in self.rows for run in self.runs(row) if run.key in done]
+        used = [done[key] for row in self.rows for key in self.runs(row) if key in done]
         sizes = {key: used[0][key] for key in ("n_train", "n_test", "n_labels")} if used else {}
         return {
             "table": self.table.name,
@@ -219,8 +211,8 @@ class Reproduction:
 
     def _result(self, row: PlannedRow, done: Mapping[str, Any], errors: Mapping[str, str]) -> dict[str, Any]:
         runs = self.runs(row)
-        ours = [done[run.key] for run in runs if run.key in done]
-        failed = [errors[run.key] for run in runs if run.key in errors]
+        ours = [done[key] for key in runs if key in done]
+        failed = [errors[key] for key in runs if key in errors]
         state = {"skipped": row.skipped} if row.recipe is None else {"error": failed[0]} if failed else {}
         if row.recipe is not None:
             state["method"] = row.recipe.method

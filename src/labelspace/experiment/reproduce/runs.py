@@ -53,10 +53,6 @@ class Documents:
         """The validation documents, if any."""
         return self.source.dev(self.train.labels)
 
-    def split(self, name: str) -> Dataset:
-        """Return the training or the test documents."""
-        return self.train if name == "train" else self.test
-
 
 class Finished(NamedTuple):
     """The figures of a run, or its error."""
@@ -91,7 +87,7 @@ class Runner:
         options: EvaluationOptions = {"unlabelled": "count", "thresholds": False}
         options["propensity_from"] = cast(metrics.PropensityFrom, self.propensities[0])
         options["propensity_preset"] = self.propensities[1]
-        figures = {split: evaluate(tagger, documents.split(split), ks, **options) for split in sorted(splits)}
+        figures = {split: evaluate(tagger, getattr(documents, split), ks, **options) for split in sorted(splits)}
         if any(column.metric == SIZE for column in columns):
             figures["test"][SIZE] = saved_megabytes(tagger)
         return {
@@ -109,14 +105,13 @@ def run_all(
 ) -> Iterator[tuple[str, Finished]]:
     """Yield the key and the result of each run as it finishes; on a cluster each run has a CPU."""
     keys = list(recipes)
-    if executor is None or not keys:
-        for number, (key, recipe) in enumerate(recipes.items()):
-            progress("runs", number, len(keys))
-            yield key, runner.run(recipe, progress)
-            progress("runs", number + 1, len(keys))
+    if not keys:
         return
     progress("runs", 0, len(keys))
-    for done, (at, finished) in enumerate(executor.map_unordered(Runner.run, runner, list(recipes.values())), 1):
+    found: Iterator[tuple[int, Finished]] = enumerate(runner.run(recipe, progress) for recipe in recipes.values())
+    if executor is not None:
+        found = executor.map_unordered(Runner.run, runner, list(recipes.values()))
+    for done, (at, finished) in enumerate(found, start=1):
         yield keys[at], finished
         progress("runs", done, len(keys))
 

@@ -39,56 +39,6 @@ class Drawn(NamedTuple):
     distributions: Mapping[str, Any]
 
 
-class Draws:
-    """Draws trials, first the default. With ``several``, a batch may have more than one trial."""
-
-    def __init__(self, space: SearchSpace, seed: int, several: bool) -> None:
-        self.space, self.seed, self.several = space, seed, several
-        self._n_known = 0  # finished trials that a batch is drawn from
-
-    @cached_property
-    def _history(self) -> optuna.Study:
-        """The finished trials of the batches before."""
-        study: optuna.Study = require("optuna", "tune", "labelspace tune").create_study(direction="maximize")
-        return study
-
-    def batch(self, numbers: range, before: Sequence[FrozenTrial]) -> list[Drawn]:
-        """Return the trials with these numbers, drawn from all trials that finished before the first of them."""
-        from optuna.trial import TrialState
-
-        for trial in before[self._n_known :]:
-            self._history.add_trial(trial)
-        self._n_known = len(before)
-        n_good = sum(trial.value is not None for trial in before)
-        asked, drawn = [], [self._default()] if 0 in numbers else []
-        for number in numbers[len(drawn) :]:
-            self._history.sampler = self._sampler(number, n_good)
-            asked.append(self._history.ask())
-            values = self.space.draw(asked[-1])
-            drawn.append(Drawn(values, asked[-1].params, asked[-1].distributions))
-        for running in asked:
-            # A failed trial is not learned from; the next batch learns from its real result.
-            self._history.tell(running, state=TrialState.FAIL)
-        return drawn
-
-    def _default(self) -> Drawn:
-        values = self.space.default_trial()
-        return Drawn(values, values, {key: self.space.ranges[key].distribution() for key in values})
-
-    def _sampler(self, number: int, n_good: int) -> Any:  # noqa: ANN401 - a sampler of Optuna
-        from optuna.samplers import PartialFixedSampler, RandomSampler, TPESampler
-
-        rng = np.random.default_rng([self.seed, number])
-        seed = int(rng.integers(2**31))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Optuna has called both samplers experimental since 2021
-            if n_good >= FIRST_TRIALS:
-                return TPESampler(seed=seed, constant_liar=self.several)  # trials of a batch keep apart
-            unchanged = rng.permutation(list(self.space.ranges))[FIRST_CHANGES:].tolist()
-            kept = {key: self.space.defaults[key] for key in unchanged if self.space.has_default(key)}
-            return PartialFixedSampler(kept, RandomSampler(seed=seed))
-
-
 JOURNAL, NAME = "study.journal", "labelspace"
 SETTINGS, OUTCOME = "settings", "outcome"  # user attributes of the study and of a trial
 # Optuna raises any of these for a file that is no journal, or is damaged.
@@ -120,7 +70,8 @@ class Study:
         self.space, self.seed, self.folder, self.parallel = space, seed, folder, parallel
         self.settings = {**settings, PARALLEL: parallel}
         self.outcomes: list[Outcome] = []
-        self._draws, self._running = Draws(space, seed, parallel > 1), list[Drawn]()
+        self._running: list[Drawn] = []
+        self._n_known = 0  # finished trials that ``_history`` has
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -146,8 +97,50 @@ class Study:
         done = len(self.outcomes)
         first = done - done % self.parallel
         numbers = range(first, min(first + self.parallel, n_trials))
-        self._running = self._draws.batch(numbers, self._finished()[:first])[done - first :]
+        self._running = self._batch(numbers, self._finished()[:first])[done - first :]
         return [drawn.values for drawn in self._running]
+
+    @cached_property
+    def _history(self) -> optuna.Study:
+        """The finished trials of the batches before."""
+        study: optuna.Study = require("optuna", "tune", "labelspace tune").create_study(direction="maximize")
+        return study
+
+    def _batch(self, numbers: range, before: Sequence[FrozenTrial]) -> list[Drawn]:
+        """Return the trials with these numbers, drawn from all trials that finished before the first of them."""
+        from optuna.trial import TrialState
+
+        for trial in before[self._n_known :]:
+            self._history.add_trial(trial)
+        self._n_known = len(before)
+        n_good = sum(trial.value is not None for trial in before)
+        asked, drawn = [], [self._default()] if 0 in numbers else []
+        for number in numbers[len(drawn) :]:
+            self._history.sampler = self._sampler(number, n_good)
+            asked.append(self._history.ask())
+            values = self.space.draw(asked[-1])
+            drawn.append(Drawn(values, asked[-1].params, asked[-1].distributions))
+        for running in asked:
+            # A failed trial is not learned from; the next batch learns from its real result.
+            self._history.tell(running, state=TrialState.FAIL)
+        return drawn
+
+    def _default(self) -> Drawn:
+        values = self.space.default_trial()
+        return Drawn(values, values, {key: self.space.ranges[key].distribution() for key in values})
+
+    def _sampler(self, number: int, n_good: int) -> Any:  # noqa: ANN401 - a sampler of Optuna
+        from optuna.samplers import PartialFixedSampler, RandomSampler, TPESampler
+
+        rng = np.random.default_rng([self.seed, number])
+        seed = int(rng.integers(2**31))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Optuna has called both samplers experimental since 2021
+            if n_good >= FIRST_TRIALS:
+                return TPESampler(seed=seed, constant_liar=self.parallel > 1)  # trials of a batch keep apart
+            unchanged = rng.permutation(list(self.space.ranges))[FIRST_CHANGES:].tolist()
+            kept = {key: self.space.defaults[key] for key in unchanged if self.space.has_default(key)}
+            return PartialFixedSampler(kept, RandomSampler(seed=seed))
 
     def finish(self, outcome: Outcome) -> None:
         """Keep the outcome of the first drawn trial whose outcome is not kept yet."""
