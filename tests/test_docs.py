@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.update_tables import with_tables
 from labelspace.models.registry import METHODS, method
-from labelspace.report.parameters import with_parameter_tables
-from labelspace.report.reproduction import with_published_tables
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md")) + [
@@ -20,19 +19,19 @@ def test_every_method_has_a_page_with_its_parameters(name):
     page = (ROOT / "docs" / "methods" / f"{name}.md").read_text(encoding="utf-8")
     if method(name).params:
         assert f"<!-- parameters: {name} -->" in page
-    assert with_parameter_tables(page) == page, "run: make docs"
+    assert with_tables(page) == page, "run: make docs"
 
 
 def test_parameters_that_methods_share_are_explained_once():
     page = (ROOT / "docs" / "methods" / "README.md").read_text(encoding="utf-8")
     assert "| `random_state` | Seed of everything drawn at random. |" in page
-    assert with_parameter_tables(page) == page, "run: make docs"
+    assert with_tables(page) == page, "run: make docs"
 
 
 def test_the_list_of_published_tables_is_that_of_the_code():
     page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert "<!-- published tables -->" in page
-    assert with_published_tables(page) == page, "run: make docs"
+    assert with_tables(page) == page, "run: make docs"
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

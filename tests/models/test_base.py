@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from docs.update_tables import parameters_markdown
 from labelspace.data.synthetic import planted
 from labelspace.errors import ParameterError
 from labelspace.estimator import param
@@ -13,7 +14,6 @@ from labelspace.models import base, checks
 from labelspace.models.baselines import Popular
 from labelspace.models.label_tree import LabelTree
 from labelspace.models.registry import methods
-from labelspace.report.parameters import parameters_markdown
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
+from docs.update_tables import parameters_markdown
 from labelspace.data.synthetic import planted
 from labelspace.errors import ParameterError
 from labelspace.features.views import ViewTransformer
@@ -12,7 +13,7 @@ from labelspace.models.base import Model
 from labelspace.models.glas.model import Glas
 from labelspace.models.registry import METHODS, method
 from labelspace.models.secseq.model import SeCSeq
-from labelspace.report.parameters import method_json, parameters_markdown
+from labelspace.report.parameters import method_json
 from tests.checks import same_topk
 from tests.models.test_contract import EXTRAS
 from tests.models.variants import SMALL

@@ -1,7 +1,6 @@
 """A reproduced table: for the terminal, and as one HTML page that works offline."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
@@ -10,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 
 from labelspace.experiment.reproduce import NOT_HERE
-from labelspace.experiment.reproduce.published import PublishedTable, published_tables
+from labelspace.experiment.reproduce.published import PublishedTable
 from labelspace.report.page import html_page, html_table, paragraph
 from labelspace.report.tables import add_row, filled_table, plain, plain_table
 
@@ -25,24 +24,6 @@ def tables_list(tables: Mapping[str, PublishedTable]) -> Table:
         datasets = ", ".join(published.datasets)
         add_row(table, name, published.source, published.shows, f"{here} of {len(published.rows)}", datasets)
     return table
-
-
-def tables_markdown(tables: Mapping[str, PublishedTable]) -> str:
-    """Return the list of the docs: as ``tables_list``, with the methods that make the rows."""
-    lines = ["| table | source | what it shows | rows here | data sets |", "|---|---|---|---|---|"]
-    for name, table in tables.items():
-        made_by = [f"`{row.method}`" for row in table.rows if row.method]
-        here = f"{len(made_by)} of {len(table.rows)}: {', '.join(dict.fromkeys(made_by)) or 'none yet'}"
-        cells = (f"`{name}`", table.source, table.shows, here, ", ".join(table.datasets))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def with_published_tables(page: str) -> str:
-    """Return a page of the docs with the list between ``<!-- published tables -->`` and ``<!-- end -->``."""
-    listed = tables_markdown(published_tables())
-    between = re.compile(r"(<!-- published tables -->\n).*?(<!-- end -->)", re.DOTALL)
-    return between.sub(lambda found: f"{found[1]}{listed}\n{found[2]}", page)
 
 
 def reproduction_table(results: Mapping[str, Any]) -> Group:
