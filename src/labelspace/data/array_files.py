@@ -79,8 +79,7 @@ def _archive(path: str | Path) -> Iterator[zipfile.ZipFile]:
 def _read_array(file: Any, size: int, where: str) -> Array:  # noqa: ANN401 - a file, or a member of an archive
     """Read the array of an open file of ``size`` bytes, with which its header must agree."""
     try:
-        read_header = _HEADERS[np.lib.format.read_magic(file)]
-        shape, is_fortran, dtype = read_header(file)
+        shape, is_fortran, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
     except (ValueError, KeyError, EOFError) as error:
         raise DataError(f"{where} must be an array of numpy.save, but has no such header; save it again") from error
     if dtype.hasobject or dtype.kind not in "biufSU":
@@ -145,8 +144,7 @@ def _kind(arrays: dict[str, Array], where: str) -> str:
     kind = given.item() if given.ndim == 0 and given.dtype.kind in "SU" else ""
     kind = kind.decode(errors="replace") if isinstance(kind, bytes) else kind
     if kind not in ("csr", "csc"):
-        listed = ", ".join(sorted(arrays))[:80]
-        problem = f"has the format {kind!r}" if kind else f"has the arrays {listed}"
+        problem = f"has the format {kind!r}" if kind else f"has the arrays {', '.join(sorted(arrays))[:80]}"
         remedy = "save it with scipy.sparse.save_npz(path, matrix.tocsr())"
         raise DataError(f"{where} must be a sparse matrix of SciPy, csr or csc, but {problem}; {remedy}")
     return str(kind)

@@ -176,8 +176,7 @@ class LabelColumn:
     def matrix(self, space: LabelSpace) -> Csr:
         """Return Y, 0/1 of shape (n, n_labels)."""
         found = (label if isinstance(label, int) else self._find(space, label) for label in self._code_of)
-        label_ids = np.fromiter(found, np.int32, len(self._code_of))
-        columns = label_ids[np.asarray(self._codes)]
+        columns = np.fromiter(found, np.int32, len(self._code_of))[np.asarray(self._codes)]
         indptr = np.concatenate([[0], np.cumsum(self._counts)])
         Y = sp.csr_matrix((np.ones(len(columns), np.float32), columns, indptr), shape=(len(self._counts), len(space)))
         Y.sum_duplicates()  # a document may have both a name and its id

@@ -154,21 +154,16 @@ def _read_table(path: str | Path, fmt: AnyFormat, labels: LabelSpace | None, opt
 
 def _read(path: str | Path, fmt: AnyFormat, labels: LabelSpace | None, options: ReadOptions) -> Dataset:
     if not isinstance(fmt, RowFormat):
-        _refuse_columns(path, fmt, options)
+        for name in ("text", "labels", "id", "delimiter", "label_separator"):
+            value = getattr(options, name)
+            if value:
+                rule = f"{name}='{value if isinstance(value, str) else ','.join(value)}' is for files with columns"
+                raise ParameterError(f"{rule}, but {path} is {fmt.title}; leave it out", options=[f"{name}="])
         return fmt.read(path, labels, options)
     fields = _file_fields(path, fmt, labels, options)
     _tell(path, fmt, options, fields)
     with fmt.rows(path, options) as rows:
         return replace(assemble(field_records(rows, fields), path, labels), fields=fields)
-
-
-def _refuse_columns(path: str | Path, fmt: AnyFormat, options: ReadOptions) -> None:
-    """Raise ParameterError if options for columns are given for a file that has none."""
-    for name in ("text", "labels", "id", "delimiter", "label_separator"):
-        value = getattr(options, name)
-        if value:
-            rule = f"{name}='{value if isinstance(value, str) else ','.join(value)}' is for files with columns"
-            raise ParameterError(f"{rule}, but {path} is {fmt.title}; leave it out", options=[f"{name}="])
 
 
 def _file_fields(path: str | Path, fmt: RowFormat, labels: LabelSpace | None, options: ReadOptions) -> Fields:

@@ -260,7 +260,12 @@ def field_records(rows: Rows, fields: Fields, with_labels: bool = True, first: i
     length: int | None = None
     named = [*fields.text, *label_columns, fields.features, *([] if fields.id is None else [fields.id])]
     for number, (location, row) in enumerate(rows.read(named), start=first):
-        length = _check_vector(row.get(fields.features), length, location)
+        vector = row.get(fields.features)
+        if isinstance(vector, list):
+            if length is not None and len(vector) != length:
+                problem = f"this one has {len(vector)} numbers and the first {length}"
+                raise location.expected("vectors of one length", problem, "give vectors that one model made")
+            length = len(vector)
         standard = _text(row, fields.text, location)
         if fields.id is not None:
             standard["id"] = row.get(fields.id)
@@ -268,16 +273,6 @@ def field_records(rows: Rows, fields: Fields, with_labels: bool = True, first: i
             standard["features"] = row[fields.features]
         labels = row_labels(row, fields, location) if with_labels else ()
         yield to_record(standard, number, location, labels)
-
-
-def _check_vector(value: object, length: int | None, location: Location) -> int | None:
-    """Return the length of vectors, which must be equal; None if features are no vectors."""
-    if not isinstance(value, list):
-        return length
-    if length is not None and len(value) != length:
-        problem = f"this one has {len(value)} numbers and the first {length}"
-        raise location.expected("vectors of one length", problem, "give vectors that one model made")
-    return len(value)
 
 
 def _text(row: Mapping[str, object], columns: Sequence[str], location: Location) -> dict[str, object]:

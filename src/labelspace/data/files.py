@@ -28,7 +28,6 @@ _BUFFER = 2**18
 _report: ContextVar[Callable[[int, int], None] | None] = ContextVar("report of how much was read", default=None)
 LATIN_1 = "latin-1"
 SCANNED, UNPACKED = 2**26, 2**22  # bytes that are decoded; fewer of a compressed file, since unpacking takes time
-_BLOCK = 2**18
 _SAMPLE = 2**16  # bytes from which UTF-16 and the alphabet are detected
 _BOMS = {  # the longer ones first: the mark of UTF-32 starts with the mark of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
@@ -270,7 +269,7 @@ def detect_encoding(path: str | Path) -> str:
             except UnicodeDecodeError:
                 return _not_utf8(path, block, head)
             scanned += len(block)
-            block = file.read(_BLOCK) if scanned < most else b""
+            block = file.read(_BUFFER) if scanned < most else b""
     return UTF_8
 
 
@@ -304,8 +303,7 @@ def _not_utf8(path: str | Path, block: bytes, head: bytes) -> str:
     right = sum(ord(char) > 0x7F for char in replaced) - wrong
     if right >= wrong:
         return UTF_8  # the reader names the line
-    decoded = sample.decode(LATIN_1)
-    letters = [char for char in decoded if char.isalpha()]
+    letters = [char for char in sample.decode(LATIN_1) if char.isalpha()]
     if sum(ord(char) > 0x7F for char in letters) > _MAX_FOREIGN * len(letters):
         problem = "it is neither UTF-8, UTF-16 nor Western European"
         remedy = "name it: encoding='windows-1251', 'shift_jis', 'gb18030', ..."

@@ -24,7 +24,6 @@ KINDS = (LABELS, HIERARCHY)
 SPLITS = {"train": ("train", "trn"), "dev": ("dev", "valid", "val", "validation"), "test": ("test", "tst")}
 """The names of the file of each split, without the ending."""
 SPLIT_NAMES = tuple(name for names in SPLITS.values() for name in names)
-_CONCEPT_FIELDS = {"id", "notation", "names", "hidden"}
 
 
 def read_labels(path: str | Path) -> LabelSpace:
@@ -64,7 +63,7 @@ def read_labels(path: str | Path) -> LabelSpace:
 
 
 def _concept(row: Mapping[str, object], location: Location) -> Concept:
-    if not _CONCEPT_FIELDS.intersection(row):
+    if row.keys().isdisjoint(("id", "notation", "names", "hidden")):
         return NO_CONCEPT
     try:
         return Concept.from_json(row)

@@ -97,18 +97,13 @@ def parse_object(text: str, location: Location) -> dict[str, object]:
         raise location.expected("a JSON object", f"the line is not JSON ({reason})", "correct the line") from error
     if not isinstance(value, dict):
         raise location.expected("a JSON object", f"the line is a {type(value).__name__}", "write {...} on every line")
-    if "\\ud" in text or "\\uD" in text:
-        _check_surrogates(value, location)
+    if "\\ud" in text or "\\uD" in text:  # perhaps half a character, which cannot be encoded as UTF-8 later
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            problem = f"there is the lone surrogate {error.object[error.start]!r}"
+            raise location.expected("valid Unicode", problem, "remove or complete the escape") from error
     return value
-
-
-def _check_surrogates(value: object, location: Location) -> None:
-    """Raise DataError for half a character in a JSON escape, which cannot be encoded as UTF-8 later."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        problem = f"there is the lone surrogate {error.object[error.start]!r}"
-        raise location.expected("valid Unicode", problem, "remove or complete the escape") from error
 
 
 def to_record(
@@ -132,7 +127,11 @@ def to_record(
     if features is not None and not isinstance(features, str):
         features = _features_string(features, location)
     if labels is None:
-        labels = _checked_labels(row.get("labels"), location)
+        given = row.get("labels")
+        if given is not None and not isinstance(given, list):
+            rule = "'labels' to be a list"
+            raise location.expected(rule, f"it is {shown(given)}", 'write ["name", ...] or [id, ...]')
+        labels = distinct_labels(given or (), location)
     return Record(checked_id(row.get("id"), number, location), text, features, labels, location.line)
 
 
@@ -195,14 +194,6 @@ def _features_string(value: object, location: Location) -> str:
         if isinstance(number, bool) or not isinstance(number, (int, float)):
             raise location.expected(f"a number for feature {key}", f"it is {shown(number)}", "write a number")
     return " ".join(f"{key}:{number!r}" for key, number in value.items())
-
-
-def _checked_labels(value: object, location: Location) -> tuple[Label, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise location.expected("'labels' to be a list", f"it is {shown(value)}", 'write ["name", ...] or [id, ...]')
-    return distinct_labels(value, location)
 
 
 def distinct_labels(values: Iterable[object], location: Location) -> tuple[Label, ...]:

@@ -43,9 +43,8 @@ class SparseRows:
         self.n_rows = self.n_values = self.n_occurrences = 0  # rows, features of all rows, labels of all rows
         self._limits = n_features, n_labels
         self._location = location
-        self._x_counts, self._x_ids = large_arrays.growing(np.int32), large_arrays.growing(np.int32)
-        self._y_counts, self._y_ids = large_arrays.growing(np.int32), large_arrays.growing(np.int32)
-        self._x_values = large_arrays.growing(np.float32)
+        # The counts, ids and values of features; the counts and ids of labels.
+        self._parts = [large_arrays.growing(kind) for kind in (np.int32, np.int32, np.float32, np.int32, np.int32)]
 
     def add(self, block: bytes, limit: int) -> int:
         """Parse up to ``limit`` rows of a block of complete lines; return the number of bytes used."""
@@ -62,11 +61,8 @@ class SparseRows:
         )
         if code != kernels.PARSED:
             raise self._error(code, self.n_rows + rows, block[used : used + 200])
-        self._x_counts.append(x_counts)
-        self._x_ids.append(x_ids[:x])
-        self._x_values.append(x_values[:x])
-        self._y_counts.append(y_counts)
-        self._y_ids.append(y_ids[:y])
+        for growing, part in zip(self._parts, (x_counts, x_ids[:x], x_values[:x], y_counts, y_ids[:y]), strict=True):
+            growing.append(part)
         self.n_rows, self.n_values, self.n_occurrences = self.n_rows + rows, self.n_values + x, self.n_occurrences + y
         return int(used)
 
@@ -85,12 +81,11 @@ class SparseRows:
 
         Clears the collected blocks on the way, to avoid a second copy of everything in memory.
         """
-        ids, values = self._x_ids.finish(), self._x_values.finish()
+        x_counts, ids, values, y_counts, labels = (part.finish() for part in self._parts)
         if n_features is None:
-            n_features = int(ids.max()) + 1 if len(ids) else 0
-        X = _csr(self._x_counts.finish(), ids, values, n_features)
-        labels = self._y_ids.finish()
-        return X, _csr(self._y_counts.finish(), labels, np.ones(len(labels), np.float32), n_labels)
+            n_features = int(ids.max(initial=-1)) + 1
+        Y = _csr(y_counts, labels, np.ones(len(labels), np.float32), n_labels)
+        return _csr(x_counts, ids, values, n_features), Y
 
     def _error(self, code: int, row: int, rest: bytes) -> DataError:
         n_features, n_labels = self._limits

@@ -305,8 +305,7 @@ def quantize_projections(
         return order, by_rank.astype(np.int32)
     low, high = z[starts].astype(np.float64), z[bounds[1:][group] - 1].astype(np.float64)
     bins: Doubles = np.minimum((z - low) / np.where(high > low, high - low, 1.0) * code_size, code_size - 1)
-    small = (members <= code_size) & split_small
-    return order, np.where(small, by_rank, bins).astype(np.int32)
+    return order, np.where((members <= code_size) & split_small, by_rank, bins).astype(np.int32)
 
 
 def balanced_digits(vectors: Floats, order: Ints, bounds: Longs, code_size: int, seed: int) -> Ints:

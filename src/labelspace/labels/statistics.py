@@ -72,5 +72,4 @@ def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 def _ranks(values: npt.ArrayLike) -> Doubles:
     """Return the rank of each value, from 1; ties get their mean rank."""
     _, group, sizes = np.unique(np.ravel(values), return_inverse=True, return_counts=True)
-    last = np.cumsum(sizes)
-    return np.asarray((last - (sizes - 1) / 2)[group], dtype=np.float64)
+    return np.asarray((np.cumsum(sizes) - (sizes - 1) / 2)[group], dtype=np.float64)

@@ -125,8 +125,7 @@ def answer_columns(
     notations = [each.notation for each in shown]
     paths = [each.path for each in shown]
     present = repeat(None, len(shown)) if probabilities is None else probabilities
-    values = (documents, ranks, names, ids, notations, scores, present, paths)
-    return dict(zip(COLUMNS, values, strict=True))
+    return dict(zip(COLUMNS, (documents, ranks, names, ids, notations, scores, present, paths), strict=True))
 
 
 def answer_table(

@@ -35,7 +35,6 @@ ENDINGS = {
     ".npz": "a sparse matrix of scores (SciPy)",
     ".txt": "the same as text, label:score",
 }
-_READ_AS_IT_IS = (".parquet", ".npz")
 # Rows of a Parquet file in memory at a time: more need more memory, fewer more calls of pyarrow.
 _BATCH = 2**14
 _GROUP = 2**18  # rows of a row group: larger groups compress better, and readers need more memory
@@ -67,7 +66,7 @@ def answer_format(path: str | Path) -> str:
     if not ending or kind == ".zip":
         rule = f"a file of predictions must end with {', '.join(ENDINGS)}, most of them also with .gz or .zst"
         raise DataError(f"{rule}, but is {Path(path).name!r}; rename it")
-    if kind and ending in _READ_AS_IT_IS:
+    if kind and ending in (".parquet", ".npz"):
         problem = f"so it must not end with {kind}, but is {Path(path).name!r}"
         raise DataError(f"{ending} is read without unpacking, {problem}; leave {kind} out")
     if ending == ".parquet":

@@ -154,17 +154,12 @@ def _mapped(path: Path, dtype: str, shape: list[int], map_file: MapFile) -> Arra
         return np.empty(shape, dtype)
     in_order = path.name not in (f"{name}.{part}" for name in MATRICES for part in ("data", "indices"))
     with path.open("r+b") as file:  # not read-only: kernels are compiled for arrays that can be written to
-        if not in_order:
-            _read_through(file)
+        if not in_order:  # the system reads it in order: random access would read it from disk in small pieces
+            if hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # so that it is not kept in large pieces
+            while file.read(_BLOCK):
+                pass
         return np.frombuffer(map_file(file, path.stat().st_size, in_order), dtype).reshape(shape)
-
-
-def _read_through(file: IO[bytes]) -> None:
-    """Have the system read a file in order: random access would read it from disk in small pieces."""
-    if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # so that it is not kept in large pieces
-    while file.read(_BLOCK):
-        pass
 
 
 def _labels(lines: bytes, arrays: Mapping[str, Array]) -> LabelSpace:
@@ -226,7 +221,6 @@ class CacheFolder:
         self._opened = ExitStack()
 
     def __enter__(self) -> Self:
-        check_cache_folder(self.folder)
         with self._opened as opened:
             self._make()
             if not opened.enter_context(locked(self.folder / LOCK)):
@@ -241,6 +235,12 @@ class CacheFolder:
         self._opened.close()
 
     def _make(self) -> None:
+        """Make the folder; raise DataError for a path that is no folder, and for a folder with other files."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise DataError(f"a cache must be a folder, but {self.folder} is a file; give another name")
+        if self.folder.is_dir() and any(self.folder.iterdir()) and not (self.folder / MARKER).is_file():
+            problem = f"{self.folder} holds other files"
+            raise DataError(f"a cache must be a new or empty folder, but {problem}; give another name")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with replacing(self.folder / MARKER) as path:
@@ -281,14 +281,6 @@ class CacheFolder:
     def kept_bytes(self) -> int:
         """The bytes that stay on disk for the next training."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
-
-
-def check_cache_folder(folder: Path) -> None:
-    """Raise DataError for a path that is no folder, and for a folder with other files than a cache's."""
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"a cache must be a folder, but {folder} is a file; give another name")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARKER).is_file():
-        raise DataError(f"a cache must be a new or empty folder, but {folder} holds other files; give another name")
 
 
 def document_key(path: Path, options: ReadOptions) -> dict[str, Any]:

@@ -167,8 +167,7 @@ class Documents:
     @cached_property
     def starts(self) -> dict[str, int]:
         """The number of the first document of each split, counted over all documents."""
-        sizes = np.cumsum([0, *map(len, self.parts.values())])
-        return dict(zip(self.parts, sizes.tolist(), strict=False))
+        return dict(zip(self.parts, np.cumsum([0, *map(len, self.parts.values())]).tolist(), strict=False))
 
     @cached_property
     def part_of(self) -> Longs:

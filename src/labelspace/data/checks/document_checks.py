@@ -43,8 +43,7 @@ def find_long_documents(documents: Documents) -> Found:
 
 def find_documents_without_labels(documents: Documents) -> Found:
     """Find documents without labels."""
-    unlabeled = np.flatnonzero(documents.Y.getnnz(axis=1) == 0)
-    return documents.found(unlabeled, len(documents), documents.example)
+    return documents.found(np.flatnonzero(documents.Y.getnnz(axis=1) == 0), len(documents), documents.example)
 
 
 def find_documents_with_many_labels(documents: Documents) -> Found:

@@ -233,8 +233,7 @@ def redundant_edges(hierarchy: Hierarchy) -> Ints:
     """Return the edges (child, parent) whose parent is an ancestor of another parent too. Shape (n, 2)."""
     if np.diff(hierarchy.parents.indptr).max(initial=0) < 2:
         return np.zeros((0, 2), np.int32)
-    farther = hierarchy.parents @ hierarchy.ancestors
-    both = hierarchy.parents.multiply(farther > 0).tocoo()
+    both = hierarchy.parents.multiply(hierarchy.parents @ hierarchy.ancestors > 0).tocoo()
     return np.stack([both.row, both.col], axis=1).astype(np.int32)
 
 

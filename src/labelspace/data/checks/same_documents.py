@@ -157,8 +157,7 @@ def _similarities(texts: Sequence[str], best: Ints) -> Doubles:
     paired = [texts[number] for query in numbers.tolist() for number in (query, best[query])]
 
     def compare(first: int, last: int) -> None:
-        pairs = encode(paired[2 * first : 2 * last])
-        similarity[numbers[first:last]] = shingle_similarities(*pairs, WIDTH)
+        similarity[numbers[first:last]] = shingle_similarities(*encode(paired[2 * first : 2 * last]), WIDTH)
 
     _in_blocks((len(a) + len(b) for a, b in zip(paired[::2], paired[1::2], strict=True)), compare)
     return similarity

@@ -17,10 +17,7 @@ from labelspace.data.records import Label, Location, Record, Rows
 from labelspace.errors import DataError
 from labelspace.types import Csr, Dataset, LabelSpace
 
-OpenRows = Callable[[str | Path, ReadOptions], AbstractContextManager[Rows]]
 Records = Callable[[str | Path, ReadOptions], Iterator[Record]]
-Read = Callable[[str | Path, LabelSpace | None, ReadOptions], Dataset]
-Write = Callable[[str | Path, Dataset], None]
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Format:
     name: str  # for --format
     title: str
     endings: tuple[str, ...]
-    write: Write
+    write: Callable[[str | Path, Dataset], None]
     recognizes: Callable[[Sequence[str]], bool] | None = None  # by the first lines, where endings leave it open
     _: KW_ONLY
     file_names: str | None = None  # pattern; of a split in several files, and a file of label names for all splits
@@ -45,7 +42,7 @@ class Format:
 class RowFormat(Format):
     """Rows with named columns, some of which hold texts, labels and ids."""
 
-    rows: OpenRows
+    rows: Callable[[str | Path, ReadOptions], AbstractContextManager[Rows]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +60,7 @@ class RecordFormat(Format):
 class MatrixFormat(Format):
     """Features and labels that are read as a whole; documents to tag are read one by one, without labels."""
 
-    read: Read
+    read: Callable[[str | Path, LabelSpace | None, ReadOptions], Dataset]
     documents: Records
     is_text: bool = False
     needs_features: bool = True

@@ -171,8 +171,7 @@ def _items(stream: JsonStream, end: str) -> Iterator[None]:
     yield
     while not stream.take(end):
         if not stream.take(","):
-            found = stream.peek()
-            problem = f"found {found!r}" if found else "the file ends"
+            problem = f"found {stream.peek()!r}" if stream.peek() else "the file ends"
             raise stream.location.expected(f"',' or {end!r}", problem, "correct it, or download it again")
         yield
 

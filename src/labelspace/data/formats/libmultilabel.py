@@ -30,8 +30,7 @@ def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
             problem = f"there are {len(cells)} cells separated by tabs"
             raise location.expected(rule, problem, "replace tabs in the text by spaces")
         id_ = cells[0] if width > min(_WIDTHS) else str(location.line - 1)
-        labels = distinct_labels(cells[-2].split(), location)
-        yield Record(id_, cells[-1], None, labels, location.line)
+        yield Record(id_, cells[-1], None, distinct_labels(cells[-2].split(), location), location.line)
 
 
 def recognizes(head: Sequence[str]) -> bool:

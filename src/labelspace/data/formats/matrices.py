@@ -28,7 +28,6 @@ from labelspace.types import Csr, Dataset, LabelSpace
 
 ENDINGS = (".npy", ".npz")
 _X = re.compile(r"(?<![^._-])[Xx](?=[._-])")  # as a part of a file name
-_EXTENDED = {"ids", "label_names"}
 
 
 def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOptions | None = None) -> Dataset:
@@ -91,7 +90,7 @@ def _is_joint(path: Path) -> bool:
 def _read_joint(path: Path, labels: LabelSpace | None) -> Dataset:
     arrays = read_arrays(path)
     names = {"Y", "y"}.intersection(arrays)
-    unknown = sorted(set(arrays) - {"X", "Y", "y"} - _EXTENDED)
+    unknown = sorted(set(arrays) - {"X", "Y", "y", "ids", "label_names"})
     if len(names) != 1 or unknown:
         problem = f"there is {unknown[0]!r} too" if unknown else f"there are {', '.join(sorted(arrays))}"
         rule = f"{path} must hold the arrays X and Y (or y), and may hold ids and label_names"

@@ -55,8 +55,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
     y_path, text_path = folder / f"Y.{split}.npz", folder / f"X.{split}.txt"
     Y = label_ones(read_matrix(y_path), y_path)
     encoding = (options or ReadOptions()).encoding or UTF_8
-    is_features = path.name.startswith("X") and path.suffix != ".txt"
-    X = read_matrix(path) if is_features else None
+    X = read_matrix(path) if path.name.startswith("X") and path.suffix != ".txt" else None
     if X is not None:
         check_width(X.shape[1], X.nnz, path)
     elif options is not None and (unread := [name for name in _feature_files(folder, split) if is_data_file(name)]):

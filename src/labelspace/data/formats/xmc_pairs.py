@@ -34,7 +34,6 @@ SPLITS = {"train": "trn", "dev": "val", "test": "tst"}
 NAMES = "lbl.json"
 _FILTERS = {"trn": "filter_labels_train.txt", "val": "filter_labels_val.txt", "tst": "filter_labels_test.txt"}
 _NAME = r"(trn|val|tst)(_X_Xf\.txt|_X_Y\.txt|\.json)"
-_COMPRESSED = ("", ".gz", ".zst")
 
 
 def split_files(folder: Path) -> dict[str, Path]:
@@ -104,7 +103,7 @@ def _split(path: Path) -> str:
 
 def _file(folder: Path, name: str) -> Path | None:
     """Return a file of a folder, which may be compressed; None if there is none."""
-    return next((folder / (name + end) for end in _COMPRESSED if is_data_file(folder / (name + end))), None)
+    return next(filter(is_data_file, (folder / (name + end) for end in ("", ".gz", ".zst"))), None)
 
 
 @dataclass
@@ -209,8 +208,7 @@ def _read_filter(path: Path, shape: tuple[int, int]) -> Csr | None:
             raise Location(path, number).expected(rule, f"found {line.strip()[:40]!r}", "correct the line")
         pairs.extend(map(int, fields))
     rows, columns = np.array(pairs, np.int64).reshape(-1, 2).T
-    matrix = sp.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
-    return label_ones(matrix, path)
+    return label_ones(sp.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=shape), path)
 
 
 def write(path: str | Path, dataset: Dataset) -> None:

@@ -13,7 +13,6 @@ from labelspace.errors import DataError
 
 Given = Any
 """What a caller passes: an object of a package that may not be installed."""
-_MISSING_TYPES = ("NAType", "NaTType")  # of pandas
 
 
 def is_frame(given: object) -> bool:
@@ -46,7 +45,7 @@ def is_missing(value: object) -> bool:
     >>> is_missing(None), is_missing(float("nan")), is_missing("")
     (True, True, False)
     """
-    if value is None or type(value).__name__ in _MISSING_TYPES:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
         return True
     return isinstance(value, float) and value != value
 

@@ -121,8 +121,7 @@ def _of_rows(rows: list[list[Any]], known: LabelSpace | None) -> tuple[Csr, Labe
     else:
         space = known.extended(name for name in names if known.find(name) is None)
     id_of: dict[Any, Any] = {label: label if not isinstance(label, str) else space.find(label) for label in labels}
-    ids = [sorted({id_of[label] for label in row}) for row in rows]
-    return ones_of_rows(ids, len(space)), space
+    return ones_of_rows([sorted({id_of[label] for label in row}) for row in rows], len(space)), space
 
 
 def _check_ids(rows: list[list[Any]], numbers: list[int], labels: set[Any], known: LabelSpace | None) -> None:

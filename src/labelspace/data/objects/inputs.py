@@ -70,9 +70,8 @@ def _stacked(column: Given) -> Given:
     for number, row in enumerate(rows):
         if not hasattr(row, "__len__") or isinstance(row, str) or len(row) != width:
             shown = f"has {len(row)}" if hasattr(row, "__len__") else f"is {row!r}"
-            problem = f"row 0 has {width} and row {number} {shown}"
-            remedy = "give rows of one length, and drop rows without one"
-            raise DataError(f"embeddings must have as many numbers each, but {problem}; {remedy}")
+            problem = f"row 0 has {width} and row {number} {shown}; give rows of one length, and drop rows without one"
+            raise DataError(f"embeddings must have as many numbers each, but {problem}")
     try:
         return np.array(rows, np.float32)
     except (TypeError, ValueError) as error:

@@ -122,8 +122,7 @@ class Placement:
         order = np.argsort(positions, kind="stable")
         labels, positions = labels[order], positions[order]
         extra = rng.integers(0, n, len(labels) - n, dtype=np.int32)
-        ends = np.cumsum(1 + np.bincount(extra, minlength=n))
-        starts = np.concatenate([[0], ends]).astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(1 + np.bincount(extra, minlength=n))]).astype(np.int64)
         Y = sp.csr_matrix((np.ones(len(labels), np.float32), labels, starts), shape=(n, n_labels))
         Y.sum_duplicates()
         Y.data[:] = 1.0
@@ -222,7 +221,9 @@ def _blocks(shape: Shape, seed: int, block: int, split: Split) -> Iterator[tuple
     rng = np.random.default_rng([seed, _STREAMS[split]])
     n = shape.train_documents if split == "train" else shape.test_documents
     Y, positions = placement.documents(n, shape.train_documents, rng)
-    lengths = _lengths(shape, n, rng)
+    mean = shape.nonzeros_per_document
+    drawn = mean * rng.lognormal(-(LENGTH_SPREAD**2) / 2, LENGTH_SPREAD, n)
+    lengths = np.clip(np.rint(drawn), 1, min(_LONGEST * mean, shape.features / 4)).astype(np.int32)
     key = rng.integers(2**64, dtype=np.uint64)
     topics = np.array([max(shape.labels // size, 2) for size in LABELS_PER_TOPIC])
     words = Words(word_key, by_rank, _weights(by_rank), _shares(shape), topics)
@@ -232,13 +233,6 @@ def _blocks(shape: Shape, seed: int, block: int, split: Split) -> Iterator[tuple
         documents = DrawnLabels(y.indptr, y.indices, positions[rows], lengths[rows])
         indptr, indices, values = synthetic_features(start, key, documents, words)
         yield sp.csr_matrix((values, indices, indptr), shape=(y.shape[0], shape.features)), y
-
-
-def _lengths(shape: Shape, n: int, rng: np.random.Generator) -> Ints:
-    """Draw the number of distinct words of each document."""
-    mean = shape.nonzeros_per_document
-    drawn = mean * rng.lognormal(-(LENGTH_SPREAD**2) / 2, LENGTH_SPREAD, n)
-    return np.clip(np.rint(drawn), 1, min(_LONGEST * mean, shape.features / 4)).astype(np.int32)
 
 
 def _shares(shape: Shape) -> Doubles:

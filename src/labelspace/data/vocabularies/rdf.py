@@ -146,7 +146,6 @@ _LINE = re.compile(
 )
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 _CHARACTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
-_SURROGATES = range(0xD800, 0xE000)
 
 
 def read_ntriples(path: str | Path, properties: Container[str], encoding: str = UTF_8) -> Iterator[Triple]:
@@ -179,7 +178,7 @@ def _decoder(location: Location) -> Callable[[str | None], str | None]:
         code, long_code, short = found.groups()
         if short is None:
             point = int(code or long_code, 16)
-            if point <= 0x10FFFF and point not in _SURROGATES:
+            if point <= 0x10FFFF and not 0xD800 <= point < 0xE000:  # no half a character
                 return chr(point)
         elif short in _CHARACTERS:
             return _CHARACTERS[short]

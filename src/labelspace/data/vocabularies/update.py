@@ -196,8 +196,7 @@ class Update:
             if self.after.hierarchy is not None:
                 write_hierarchy(files.enter_context(replacing(folder / HIERARCHY)), self.after)
             if gone:
-                file = files.enter_context(writing_text(folder / GONE))
-                file.writelines(f"{name}\n" for name in gone)
+                files.enter_context(writing_text(folder / GONE)).writelines(f"{name}\n" for name in gone)
         written = {LABELS: True, HIERARCHY: self.after.hierarchy is not None, GONE: bool(gone)}
         for name, is_written in written.items():
             if not is_written:
