@@ -7,7 +7,7 @@
 3. Test the differences on the same test documents, each the mean over the seeds; write the results.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,11 @@ from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import Source
 from labelspace.errors import MissingExtraError, ParameterError
 from labelspace.experiment.comparison import process, tasks
-from labelspace.experiment.comparison.results import tested
-from labelspace.experiment.comparison.run import RUNS, Job, JobResult, RunJob, model_folders, run
-from labelspace.experiment.evaluate import check_ks
+from labelspace.experiment.comparison.run import RUNS, Job, JobResult, PerDocument, RunJob, model_folders, run
+from labelspace.experiment.evaluate import check_ks, percent
 from labelspace.experiment.results import write_results
 from labelspace.experiment.train import Recipe, seeds_of, tested_on, training_documents
+from labelspace.metrics import bootstrap
 from labelspace.models.fit_context import Executor
 from labelspace.types import Dataset, OverallProgress, Progress, no_progress
 from labelspace.version import __version__
@@ -101,6 +101,17 @@ def compare(
     }
     write_results(results, results["rows"], out)
     return results
+
+
+def tested(per_document: Mapping[str, PerDocument], seed: int) -> dict[str, Any]:
+    """Return the best method by each metric, and the distance of the others from it in percent, with p-values."""
+    tests = bootstrap.compare_with_best(per_document, seed=seed)
+    for test in tests.values():
+        for other in test["others"].values():
+            other["difference"] = percent(other["difference"])
+            other["interval"] = [percent(bound) for bound in other["interval"]]
+            other |= {key: round(other[key], 6) for key in ("p", "p_holm")}
+    return {"n_resamples": bootstrap.N_PAIRED_RESAMPLES, "significance": bootstrap.SIGNIFICANT, "metrics": tests}
 
 
 def check_comparison(recipes: Sequence[Recipe], out: Path, seeds: Sequence[int] | None = None) -> None:

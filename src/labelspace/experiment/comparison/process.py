@@ -39,10 +39,10 @@ def _attempt(job: Job, progress: Progress, compile_first: bool) -> JobResult | N
     with _worker() as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
-        with suppress(BrokenPipeError):  # the process died before it read the job: its exit code tells more
+        # The process may die before it has read the job: its exit code tells more.
+        with suppress(BrokenPipeError), worker.stdin as pipe:
             for value in (sys.path, (job, compile_first)):
-                pickle.dump(value, worker.stdin)
-            worker.stdin.close()
+                pickle.dump(value, pipe)
         for kind, value in _messages(worker.stdout):
             if kind == STEP:
                 progress(*value)
@@ -57,22 +57,17 @@ def _attempt(job: Job, progress: Progress, compile_first: bool) -> JobResult | N
 def _worker() -> Iterator[subprocess.Popen[bytes]]:
     """Start a process that ends with the block, whatever happens in it."""
     command = [sys.executable, "-P", "-c", START]  # -P: modules in the current folder are not imported
-    worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # nosec B603
-    try:
-        yield worker
-        worker.wait()
-    finally:
-        if worker.poll() is None:
-            worker.terminate()
-            try:
-                worker.wait(GRACE)
-            except subprocess.TimeoutExpired:
-                worker.kill()
-                worker.wait()
-        for pipe in (worker.stdin, worker.stdout):
-            assert pipe is not None
-            with suppress(BrokenPipeError):
-                pipe.close()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:  # nosec B603
+        try:
+            yield worker
+            worker.wait()
+        finally:
+            if worker.poll() is None:
+                worker.terminate()
+                try:
+                    worker.wait(GRACE)
+                except subprocess.TimeoutExpired:
+                    worker.kill()
 
 
 def _messages(pipe: IO[bytes]) -> Iterator[tuple[str, Any]]:
