@@ -1,7 +1,5 @@
 """Connect to a cluster (Ray on this machine, its cluster, or a cluster by its address), and check its machines."""
 
-from __future__ import annotations
-
 import logging
 import os
 import platform

@@ -5,8 +5,6 @@ Kernels are compiled for writable arrays, and would be compiled a second time fo
 bytes as writable arrays. A task must not write to shared data.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import pickle  # nosec B403 - between processes of one run, never from a file

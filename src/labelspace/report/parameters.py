@@ -1,17 +1,14 @@
 """The parameters of a method: as a table for the terminal, and as plain values."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from rich.table import Table
 
 from labelspace.estimator import Estimator, Param
 from labelspace.estimator.parameter_constraints import shown
 from labelspace.models.base import Model
 from labelspace.models.registry import RECOMMENDED
 from labelspace.report.tables import add_row, plain_table
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 def method_json(cls: type[Model]) -> dict[str, Any]:

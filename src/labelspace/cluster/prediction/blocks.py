@@ -4,8 +4,6 @@ Blocks are small enough for all CPUs to work. The rows of a block are copied to 
 like any other.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence

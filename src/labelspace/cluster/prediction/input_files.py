@@ -4,8 +4,6 @@ Files are listed by name: one file, the files of a folder, or those of a pattern
 and an unreadable file or folder is an error: no file is left out silently.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import stat

@@ -1,7 +1,5 @@
 """Find the layout of input files by a look at their beginning, and copy rows of Parquet files."""
 
-from __future__ import annotations
-
 import codecs
 import tempfile
 from bisect import bisect_right

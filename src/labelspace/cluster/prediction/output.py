@@ -3,8 +3,6 @@
 Files are written whole or not at all, however often and wherever they are written.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Predict for files on a cluster: finished files are kept, and each document is labeled once."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -6,8 +6,6 @@ another thread answers calls of the old one, one at a time. Actors have names, b
 the process that started them.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

@@ -4,8 +4,6 @@ Ray restarts a lost process, on another machine if there is room. Meanwhile a ca
 replica goes to another one.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -5,8 +5,6 @@ The folder ``door`` has the part of the front end, ``shard-0`` and so on have th
 server loads them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

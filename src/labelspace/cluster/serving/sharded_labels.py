@@ -3,8 +3,6 @@
 A shard answers for its own labels; the front end has the methods of one process, answered by all shards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace

@@ -1,7 +1,5 @@
 """Call shards, wherever they are, and merge and check their answers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """A comparison as a table for the terminal; and its rows as the page shows them: metrics and costs, names, bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
