@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MOVED = {
     "labelspace.answers": "labelspace.tagger.answers",
+    "labelspace.data.columns": "labelspace.data.table",
     "labelspace.limits": "labelspace.types.limits",
     "labelspace.parameter_constraints": "labelspace.estimator.parameter_constraints",
     "labelspace.propensity": "labelspace.types.propensity",

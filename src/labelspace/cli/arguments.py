@@ -90,8 +90,8 @@ def declared_flags(kind: type, names: Iterable[str], panel: str | None = None) -
 
 
 def _read_options(given: dict[str, Any], quiet: bool) -> ReadOptions:
-    from labelspace.data.columns import split_names
     from labelspace.data.source import parse_options
+    from labelspace.data.table import split_names
 
     options: Any = {name: value for name, value in given.items() if value is not None}
     for name in ("text", "labels"):

@@ -6,7 +6,6 @@ from itertools import islice
 from pathlib import Path
 
 from labelspace.data.archives import files_in, is_data_file
-from labelspace.data.columns import is_table
 from labelspace.data.dataset_builder import assemble
 from labelspace.data.fields import ColumnSample, describe_fields, detect_fields, field_records
 from labelspace.data.files import UTF_8, decode_head, detect_encoding, reading
@@ -17,7 +16,7 @@ from labelspace.data.label_files import label_files, labels_of_file
 from labelspace.data.label_mapping import matched_labels, merge_spellings
 from labelspace.data.read_options import ReadOptions, say_nothing
 from labelspace.data.records import Rows
-from labelspace.data.table import table_records
+from labelspace.data.table import is_table, table_records
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Columns, Dataset, Fields, LabelSpace
 

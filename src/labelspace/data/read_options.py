@@ -77,7 +77,13 @@ class ReadOptions:
             remedy = "write for example label_separator=';'"
             raise ParameterError(f"label_separator must not be empty, but is; {remedy}", options=["label_separator"])
         if self.encoding is not None:
-            check_encoding(self.encoding)
+            try:
+                "".encode(self.encoding)
+                codecs.lookup(self.encoding)
+            except LookupError:
+                rule = "encoding must be a text encoding that Python knows"
+                remedy = "write for example encoding='windows-1252'"
+                raise ParameterError(f"{rule}, but is {self.encoding!r}; {remedy}", options=["encoding"]) from None
         if self.columns is not None and (self.text or self.labels):
             message = "inputs and outputs name the columns of a table, but text or labels is given too; use one pair"
             raise ParameterError(message, options=["inputs", "outputs", "text", "labels"])
@@ -90,14 +96,3 @@ class ReadOptions:
     def following(self, fields: Fields | None) -> ReadOptions:
         """Return these options for a file that is read as another was, such as the training file."""
         return replace(self, fields=fields)
-
-
-def check_encoding(name: str) -> None:
-    """Raise ParameterError unless Python has a text encoding of this name."""
-    try:
-        "".encode(name)
-        codecs.lookup(name)
-    except LookupError:
-        rule = "encoding must be a text encoding that Python knows"
-        remedy = "write for example encoding='windows-1252'"
-        raise ParameterError(f"{rule}, but is {name!r}; {remedy}", options=["encoding"]) from None

@@ -13,7 +13,6 @@ from typing import Literal, Unpack, get_args, overload
 
 from labelspace.data.archives import files_in, is_data_file, is_folder, without_compression
 from labelspace.data.cache.folder import CacheFolder
-from labelspace.data.columns import is_table, name_list, table_columns
 from labelspace.data.dataset_file import KNOWN, detect_format, read_dataset, read_head, settle
 from labelspace.data.fields import ColumnSample, describe_fields, detect_fields, field_records
 from labelspace.data.files import STDIN, detect_encoding
@@ -24,7 +23,7 @@ from labelspace.data.formats.registry import FORMATS, file_format, format_named,
 from labelspace.data.label_files import LABELS, SPLITS, are_labels, read_labels, with_hierarchy
 from labelspace.data.read_options import FileOptions, ReadOptions, say_nothing
 from labelspace.data.records import Record, Rows
-from labelspace.data.table import table_records
+from labelspace.data.table import is_table, name_list, table_columns, table_records
 from labelspace.errors import DataError, ParameterError
 from labelspace.options import check_names
 from labelspace.types import Columns, Dataset, Fields, LabelSpace

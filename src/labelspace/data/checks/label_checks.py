@@ -287,13 +287,10 @@ def find_uneven_ancestors(documents: Documents) -> Found | None:
     mostly_complete = 2 * lacks.sum() <= n  # the habit of the majority is taken as the rule
     numbers = np.flatnonzero(lacks if mostly_complete else has)
 
-    def example(number: int) -> Example:
-        return documents.example(number, what=documents.label_names(number))
-
     note = "most documents have a parent of each label too; these lack some"
     if not mostly_complete:
         note = "most documents have their most specific labels only; these have a label and its parent"
-    return documents.found(numbers, n, example, note)
+    return documents.found(numbers, n, lambda at: documents.example(at, what=documents.label_names(at)), note)
 
 
 def parents_present(hierarchy: Hierarchy, Y: Csr) -> tuple[Longs, Longs]:

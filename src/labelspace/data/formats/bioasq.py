@@ -47,11 +47,8 @@ def _record(article: dict[str, object], number: int, location: Location) -> Reco
     if wrong is not None or not parts:
         problem = "there is neither" if not parts else f"one is {wrong!r:.40}"
         raise location.expected("'title' and 'abstractText' to be texts", problem, "correct the article")
-    row = {
-        "id": article.get("pmid"),
-        "text": "\n".join(filter(None, map(str, parts))),
-        "labels": article.get("meshMajor"),
-    }
+    text = "\n".join(filter(None, map(str, parts)))
+    row = {"id": article.get("pmid"), "text": text, "labels": article.get("meshMajor")}
     return to_record(row, number, location)
 
 

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.columns import name_list, table_columns
 from labelspace.data.dataset_builder import assemble
 from labelspace.data.label_mapping import merge_spellings
 from labelspace.data.objects.frames import Frame, to_frame
@@ -22,7 +21,7 @@ from labelspace.data.objects.given_labels import indicator_labels, label_rows, r
 from labelspace.data.objects.inputs import Documents, frame_texts, to_matrix
 from labelspace.data.read_options import NO_SEPARATOR, ReadOptions, TableOptions
 from labelspace.data.records import Record
-from labelspace.data.table import row_labels, row_text
+from labelspace.data.table import name_list, row_labels, row_text, table_columns
 from labelspace.data.texts import check_texts
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator.state_constraints import must
@@ -32,14 +31,13 @@ from labelspace.types import Columns, Csr, Dataset, Fields, LabelSpace
 Labels = Any
 """Names, ids or a matrix of 0 and 1, of any package; or the columns of a table with them."""
 _STANDARD = Fields()  # the columns that need not be named
+_LABEL_NAMES = "The names of the columns of a matrix of labels, or of label ids."
 
 
 class DataOptions(TableOptions, total=False):
     """How Python objects are read as documents with labels."""
 
-    label_names: Annotated[
-        Sequence[str] | LabelSpace, Option("The names of the columns of a matrix of labels, or of label ids.")
-    ]
+    label_names: Annotated[Sequence[str] | LabelSpace, Option(_LABEL_NAMES)]
 
 
 class DocumentReader:

@@ -27,18 +27,18 @@ _ONE = "give one list per text: [['name'], ...]"
 
 
 def read_labels(
-    given: Given, n: int, known: LabelSpace | None = None, separator: str | None = None, detect: bool = True
+    given: Given, n: int, known: LabelSpace | None = None, separator: str | None = None
 ) -> tuple[Csr, LabelSpace]:
     """Return the labels of n documents: Y (n, n_labels), and the label space; ``known`` labels keep their ids.
 
-    A text that looks like several names is an error unless ``separator`` says what it is, or ``detect`` is False.
+    A text that looks like several names is an error unless ``separator`` says what it is.
 
     >>> Y, labels = read_labels([["bread", "rye"], "tea".split(), None], 3)
     >>> labels.names, Y.toarray().tolist()
     (['bread', 'rye', 'tea'], [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     """
     frame = to_frame(given) if is_frame(given) else None
-    numbers = given if frame is None and len(getattr(given, "shape", ())) == 2 else None
+    numbers = given if len(getattr(given, "shape", ())) == 2 else None
     if frame is not None:
         numbers = frame.numbers()
     if numbers is not None:
@@ -47,7 +47,7 @@ def read_labels(
         return Y, space
     listed = named_column(given, to_list(given, _RULE, _ONE))
     _check_length(len(listed), n)
-    return _of_rows(label_rows(listed, separator, detect), known)
+    return _of_rows(label_rows(listed, separator, detect=True), known)
 
 
 def _check_length(n_rows: int, n: int) -> None:
