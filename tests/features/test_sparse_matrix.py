@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelspace.features.sparse_matrix import CsrRows, TermCounts, inverse_document_frequency, stack_rows
+from labelspace.features.sparse_matrix import CsrRows, inverse_document_frequency, stack_rows
 
 
 def rows(matrix):
@@ -37,7 +37,7 @@ def test_rows_of_one_text_do_not_share_arrays():
 
 @pytest.mark.parametrize("sublinear", [True, False])
 def test_tfidf_is_the_formula(sublinear):
-    counts = TermCounts(np.array([0, 2, 1], np.int32), np.array([3, 1, 2], np.int32), np.array([2, 2, 3]))
+    counts = CsrRows(np.array([0, 2, 1], np.int32), np.array([3, 1, 2], np.int32), np.array([2, 2, 3]))
     idf = inverse_document_frequency(np.array([1, 1, 1]), 3)
     assert np.allclose(idf, np.log(4 / 2) + 1)
     weights = counts.tfidf(idf, sublinear)

@@ -220,11 +220,14 @@ def test_invalid_input_is_rejected(topics):
     index = PointIndex(points, ids)
     with pytest.raises(ParameterError, match="geometry must be one of poincare, euclidean, but is 'sphere'"):
         PointIndex(points, ids, "sphere")
-    with pytest.raises(ParameterError, match="clusters must be at least 1, but is 0"):
+    with pytest.raises(
+        ParameterError,
+        match="clusters must be none, or one of auto, or an integer of at least 1 .*, but is 0; set it so",
+    ):
         PointIndex(points, ids, clusters=0)
-    with pytest.raises(ParameterError, match="clusters must be an integer, 'auto' or None, but is 'many'"):
+    with pytest.raises(ParameterError, match="clusters must be none, or one of auto, .*, but is 'many'"):
         PointIndex(points, ids, clusters="many")
-    with pytest.raises(ParameterError, match="probes must be at least 1, but is 0"):
+    with pytest.raises(ParameterError, match="probes must be none, or an integer of at least 1 .*, but is 0"):
         PointIndex(points, ids, probes=0)
     with pytest.raises(ParameterError, match="k must be at least 1"):
         index.search(queries, 0)

@@ -1,9 +1,9 @@
 """The contract of features, and texts as they are."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
-from labelspace.data.texts import check_texts
+from labelspace.data.texts import check_texts, check_training_texts
 from labelspace.estimator import Estimator
 from labelspace.types import Csr, Ints, Longs
 
@@ -24,6 +24,11 @@ class Features(Estimator):
 
     def fit(self, texts: Iterable[str], y: object = None) -> Self:
         """Learn from the training texts."""
+        self._learn(check_training_texts(texts))
+        return self
+
+    def _learn(self, texts: Sequence[str]) -> object:
+        """Learn the state from texts that are checked."""
         raise NotImplementedError
 
     def transform(self, texts: Iterable[str]) -> Csr:
@@ -31,8 +36,9 @@ class Features(Estimator):
         raise NotImplementedError
 
     def fit_transform(self, texts: Iterable[str], y: object = None) -> Csr:
-        """Fit, and return the rows of the same texts, which are read once. Shape (n, n_features)."""
-        raise NotImplementedError
+        """Fit, and return the rows of the same texts. Shape (n, n_features)."""
+        listed = check_texts(texts)
+        return self.fit(listed).transform(listed)
 
     def occurrences(self, text: str) -> Occurrences | None:
         """Find where the columns of a text come from, in its own characters; None if the features cannot tell."""
@@ -52,6 +58,7 @@ class RawText(Features):
     """
 
     name = "text"
+    n_features = 0
 
     def fit(self, texts: Iterable[str], y: object = None) -> Self:
         """Check the texts."""
@@ -61,12 +68,3 @@ class RawText(Features):
     def transform(self, texts: Iterable[str]) -> Sequence[str]:
         """Return the texts as a list."""
         return check_texts(texts)
-
-    def fit_transform(self, texts: Iterable[str], y: object = None) -> Any:  # noqa: ANN401 - texts in place of a matrix
-        """Return the texts as a list."""
-        return check_texts(texts)
-
-    @property
-    def n_features(self) -> int:
-        """Return 0: texts have no columns."""
-        return 0

@@ -70,7 +70,8 @@ def characters_of_bytes(text: str) -> tuple[Longs, Longs]:
     ([0, 1, 1, 3], [1, 3, 3, 4])
     """
     if unicodedata.is_normalized("NFC", text):
-        cuts, sizes = np.arange(len(text) + 1), _utf8_sizes(normalize(text))
+        cuts, points = np.arange(len(text) + 1), code_points(normalize(text))
+        sizes = 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
     else:
         cuts = np.array([*(letter.start() for letter in _letters().finditer(text)), len(text)])
         sizes = np.array([len(to_utf8(text[start:stop])) for start, stop in pairwise(cuts.tolist())])
@@ -82,12 +83,6 @@ def _letters() -> re.Pattern[str]:
     """Return the pattern of a character with the characters that may be composed with it."""
     marks = "".join(map(chr, np.flatnonzero(character_classes() == MARK).tolist()))
     return re.compile(f".[{marks}{_JAMO}]*", re.DOTALL)
-
-
-def _utf8_sizes(text: str) -> Longs:
-    points = code_points(text)
-    sizes: Longs = 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
-    return sizes
 
 
 def code_points(text: str) -> npt.NDArray[np.uint32]:

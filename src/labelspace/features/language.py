@@ -106,31 +106,27 @@ def detect_language(texts: Sequence[str]) -> Language:
 
 def _votes(text: str) -> tuple[dict[str, float], int]:
     """Return the votes of a text (step 2), and the number of its words."""
-    words, endings, letters = _words_by_language(), _endings(), _letters()
-    votes: defaultdict[str, float] = defaultdict(float)
+    words, endings, letters = _voters()
     found = _WORD.findall(text)
+    cast: list[tuple[str, float]] = []
     for word in found:
-        for name, vote in words.get(word, ()):
-            votes[name] += vote
+        cast += words.get(word, ())
         if len(word) >= MIN_ENDING_WORD:
             for length in range(2, 7):
-                for name, vote in endings.get(word[-length:], ()):
-                    votes[name] += vote
+                cast += endings.get(word[-length:], ())
     if not text.isascii():
         for letter in text:
-            for name, vote in letters.get(letter, ()):
-                votes[name] += vote
-        _add_scripts(text, votes)
+            cast += letters.get(letter, ())
+        counts = {name: len(pattern.findall(text)) for name, pattern in _scripts().items()}
+        if 10 * counts["japanese"] > counts["chinese"]:  # Japanese has Kana between its Han letters
+            counts["japanese"] += counts.pop("chinese")
+        for name, count in counts.items():
+            if count:
+                cast.append((name, (SHARED_SCRIPT if name in SHARED_SCRIPTS else SCRIPT) * count))
+    votes: defaultdict[str, float] = defaultdict(float)
+    for name, vote in cast:
+        votes[name] += vote
     return votes, len(found)
-
-
-def _add_scripts(text: str, votes: defaultdict[str, float]) -> None:
-    counts = {name: len(pattern.findall(text)) for name, pattern in _scripts().items()}
-    if 10 * counts["japanese"] > counts["chinese"]:  # Japanese has Kana between its Han letters
-        counts["japanese"] += counts.pop("chinese")
-    for name, count in counts.items():
-        if count:
-            votes[name] += (SHARED_SCRIPT if name in SHARED_SCRIPTS else SCRIPT) * count
 
 
 def _shared(parts: Mapping[str, Iterable[str]], vote: float) -> dict[str, Sequence[tuple[str, float]]]:
@@ -143,21 +139,13 @@ def _shared(parts: Mapping[str, Iterable[str]], vote: float) -> dict[str, Sequen
 
 
 @cache
-def _words_by_language() -> Votes:
-    shared = _shared({name: words.split() for name, words in DATA["function_words"].items()}, 1.0)
-    for word in filter(shared.__contains__, ascii_lowercase):
-        shared[word] = [(name, ONE_LETTER * vote) for name, vote in shared[word]]
-    return shared
-
-
-@cache
-def _endings() -> Votes:
-    return _shared({name: endings.split() for name, endings in DATA["endings"].items()}, ENDING)
-
-
-@cache
-def _letters() -> Votes:
-    return _shared(DATA["letters"], LETTER)
+def _voters() -> tuple[Votes, Votes, Votes]:
+    """Return the votes of words, of endings and of letters."""
+    words = _shared({name: words.split() for name, words in DATA["function_words"].items()}, 1.0)
+    for word in filter(words.__contains__, ascii_lowercase):
+        words[word] = [(name, ONE_LETTER * vote) for name, vote in words[word]]
+    endings = _shared({name: endings.split() for name, endings in DATA["endings"].items()}, ENDING)
+    return words, endings, _shared(DATA["letters"], LETTER)
 
 
 @cache

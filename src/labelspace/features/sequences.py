@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -61,20 +61,12 @@ class Sequences(Features):
         must(len(self._vocabulary) > 0, "words")
 
     @property
-    def n_features(self) -> int:
-        """Return the number of token ids."""
-        return self.n_tokens
-
-    @property
     def n_tokens(self) -> int:
         """Return the number of token ids, at most ``vocab_size`` + 3."""
         self.check_fitted()
         return self.word_offsets_.size - 1 + NUMBER
 
-    def fit(self, texts: Iterable[str], y: object = None) -> Self:
-        """Learn the vocabulary."""
-        self._learn(check_training_texts(texts))
-        return self
+    n_features = n_tokens
 
     def fit_transform(self, texts: Iterable[str], y: object = None) -> Ints:
         """Fit, and return the token ids of the same texts, which are read once. Shape (n, longest)."""

@@ -2,9 +2,10 @@
 
 from copy import copy
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.kernels import large_arrays
@@ -16,23 +17,16 @@ NO_COUNTS = np.empty(0, np.int32)  # in place of counts, where a column is liste
 
 
 class CsrRows(NamedTuple):
-    """Some rows of a csr matrix."""
+    """Some rows of a csr matrix: the columns of each, sorted, each once, with their weights or their counts."""
 
     columns: Ints
-    values: Floats
+    values: npt.NDArray[Any]  # float32 weights, or int32 counts
     ends: Longs  # columns up to the end of each row
 
-
-class TermCounts(NamedTuple):
-    """The columns that occur in each document of a block, sorted, each once, with their counts."""
-
-    columns: Ints
-    counts: Ints
-    ends: Longs  # columns up to the end of each document
-
-    def tfidf(self, idf: Floats, sublinear: bool) -> CsrRows:
+    def tfidf(self, idf: Floats, sublinear: bool) -> Self:
         """Return the rows with TF-IDF weights in place of counts."""
-        return CsrRows(self.columns, tfidf_values(self.columns, self.counts, self.ends, idf, sublinear), self.ends)
+        weights = tfidf_values(self.columns, self.values, self.ends, idf, sublinear)
+        return large_arrays.keep_each(self._replace(values=weights))
 
 
 def inverse_document_frequency(df: Longs, n: int) -> Floats:

@@ -10,8 +10,8 @@ Accents are stripped from stems, not from words: many endings are known by their
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Annotated, NamedTuple, Self
+from functools import lru_cache
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -105,17 +105,13 @@ class Stemmer:
         return stemmed if self.accents == KEEP_ACCENTS else strip_accents(stemmed)
 
 
-class StemmedWords(NamedTuple):
-    """The words of training texts by their stems."""
+def stem_words(
+    forms: Vocabulary, stream: TokenStream, stemmer: Stemmer, min_df: int
+) -> tuple[Vocabulary, TokenStream, Longs, Longs]:
+    """Number the stems that occur in at least ``min_df`` texts (step 1); all others get the id -1.
 
-    vocabulary: Vocabulary  # stems
-    stream: TokenStream
-    df: Longs  # documents of each stem
-    occurrences: Longs
-
-
-def stem_words(forms: Vocabulary, stream: TokenStream, stemmer: Stemmer, min_df: int) -> StemmedWords:
-    """Number the stems that occur in at least ``min_df`` texts (step 1); all others get the id -1."""
+    Returns the stems, the ids of all documents, and for each stem the number of its documents and of its occurrences.
+    """
     stems = [stemmer(form) for form in forms.utf8_words()]
     words = Vocabulary.from_words(sorted(set(stems)))
     stream = stream.renumber(np.array([words.number[word] for word in stems], np.int32))
@@ -124,11 +120,11 @@ def stem_words(forms: Vocabulary, stream: TokenStream, stemmer: Stemmer, min_df:
     df, occurrences = count_frequencies(*stream, len(words))
     kept = df >= min_df
     vocabulary, new_ids = words.select_sorted(kept)
-    return StemmedWords(vocabulary, stream.renumber(new_ids), df[kept], occurrences[kept])
+    return vocabulary, stream.renumber(new_ids), df[kept], occurrences[kept]
 
 
-@dataclass(frozen=True)
-class Forms:
+@dataclass(frozen=True, eq=False)
+class Forms(Vocabulary):
     """The words of the training texts, and the id of the stem of each, -1 for a stem that is not in the vocabulary."""
 
     word_bytes: Annotated[Bytes, array("uint8", "n_form_bytes")]  # UTF-8 of all forms, one after the other
@@ -141,13 +137,9 @@ class Forms:
         found = [vocabulary.number.get(stemmer(form), -1) for form in forms.utf8_words()]
         return cls(forms.word_bytes, forms.offsets, np.array(found, np.int32))
 
-    @cached_property
-    def _vocabulary(self) -> Vocabulary:
-        return Vocabulary(self.word_bytes, self.offsets)
-
     def stem_ids(self, spans: Spans, vocabulary: Vocabulary, stemmer: Stemmer) -> Ints:
         """Return the id of the stem of each span (steps 2 and 3), -1 for an unknown stem."""
-        forms = self._vocabulary.ids(spans)
+        forms = self.ids(spans)
         found: Ints = np.append(self.stems, np.int32(-1))[forms]
         for at in np.flatnonzero(forms < 0).tolist():
             word = spans.text[spans.starts[at] : spans.stops[at]].tobytes()

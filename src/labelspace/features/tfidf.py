@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from labelspace.estimator.state_constraints import are_sorted_spans, array, must
 from labelspace.features import stems
 from labelspace.features.base import Features, Occurrences
 from labelspace.features.language import AUTO, detect_language
-from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
+from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, inverse_document_frequency, stack_rows
 from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.features.vocabulary import NgramIndex, TokenStream, Vocabulary, count_ngrams, learn_vocabulary
 from labelspace.kernels import large_arrays
@@ -83,11 +83,6 @@ class Tfidf(Features):
         self.check_fitted()
         return self.keys_.size
 
-    def fit(self, texts: Iterable[str], y: object = None) -> Self:
-        """Learn the n-grams and their document frequencies."""
-        self._learn(check_training_texts(texts))
-        return self
-
     def fit_transform(self, texts: Iterable[str], y: object = None) -> Csr:
         """Fit, and return the rows of the same texts, which are read once. Shape (n, n_features)."""
         listed = check_training_texts(texts)
@@ -112,9 +107,6 @@ class Tfidf(Features):
         self.check_fitted()
         spans, words = self._analyzer.spans([text]), self._tokenize([text]).words
         starts, stops = self._analyzer.character_spans(text, spans)
-        if self._max_words == 1:
-            known = words >= 0
-            return Occurrences(words[known], starts[known], stops[known])
         columns = [self._ngram_index.columns_of_length(words, length) for length in range(1, self._max_words + 1)]
         found = [np.flatnonzero(of_length >= 0) for of_length in columns]
         return Occurrences(
@@ -172,14 +164,14 @@ class Tfidf(Features):
         words, counts, ends = stream
         if self._max_words > 1:
             words, ends = self._ngram_index.columns(words, ends)
-        terms = TermCounts(*count_rows(words, counts, ends, self.keys_.size))
-        return large_arrays.keep_each(terms.tfidf(self.idf_, bool(self.sublinear)))
+        terms = CsrRows(*count_rows(words, counts, ends, self.keys_.size))
+        return terms.tfidf(self.idf_, bool(self.sublinear))
 
     def _tokenize(self, texts: Sequence[str]) -> TokenStream:
         spans = self._analyzer.spans(texts)
-        if self.forms_ is None:
-            return TokenStream(self._vocabulary.ids(spans), NO_COUNTS, spans.ends)
-        return TokenStream(self.forms_.stem_ids(spans, self._vocabulary, self._stemmer), NO_COUNTS, spans.ends)
+        forms, vocabulary = self.forms_, self._vocabulary
+        ids = vocabulary.ids(spans) if forms is None else forms.stem_ids(spans, vocabulary, self._stemmer)
+        return TokenStream(ids, NO_COUNTS, spans.ends)
 
     @property
     def _analyzer(self) -> Analyzer:

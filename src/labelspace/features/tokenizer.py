@@ -52,14 +52,11 @@ class Analyzer:
 
     def find(self, texts: Sequence[str]) -> Spans:
         """Find the words or character n-grams of some texts."""
-        text, text_ends, is_word = _encode(texts if self.kind == "word" else [self._spaced(text) for text in texts])
+        read = texts if self.kind == "word" else [_spaced(self.kind, text) for text in texts]
+        text, text_ends, is_word = _encode(read)
         if self.kind == "word":
             return Spans(text, *scan_words(text, text_ends, is_word, self.min_word_length))
         return Spans(text, *scan_chars(text, text_ends, self.min_n, self.max_n, self.kind == "char_wb"))
-
-    def _spaced(self, text: str) -> str:
-        """Return the text with single spaces; also around it if n-grams stay within words."""
-        return _WHITESPACE.sub(" ", text) if self.kind == "char" else " ".join(["", *text.split(), ""])
 
     def character_spans(self, text: str, spans: Spans) -> tuple[Longs, Longs]:
         """Return where the spans of a text start and stop, in its own characters.
@@ -67,29 +64,31 @@ class Analyzer:
         >>> Analyzer().character_spans("Cafe\u0301 né", Analyzer().find(["Cafe\u0301 né"]))
         (array([0, 6]), array([5, 8]))
         """
-        first, after = _characters_of_text(self.kind, text)
+        first, after = _characters(self.kind, text)
         return first[spans.starts], after[spans.stops - 1]
 
-    def _characters(self, text: str) -> tuple[Longs, Longs]:
-        """Return for each byte that ``find`` reads its first character in the text, and the one after the last."""
-        if self.kind == "word":
-            return characters_of_bytes(text)
-        at = np.arange(len(text), dtype=np.int64)
-        if self.kind == "char":
-            runs = [at[run.start() + 1 : run.end()] for run in _WHITESPACE.finditer(text)]
-            at = np.delete(at, np.concatenate([at[:0], *runs]))
-        else:  # a space belongs to the end of the word before it
-            words = [np.arange(word.start(), word.end() + 1) for word in _WORD.finditer(text)]
-            at = np.concatenate([np.zeros(1, np.int64), *words])
-            at[0] = at[min(1, len(at) - 1)]
-        first, after = characters_of_bytes(self._spaced(text))
-        at = np.minimum(at, max(len(text) - 1, 0))
-        return at[first], at[after - 1] + 1
+
+def _spaced(kind: str, text: str) -> str:
+    """Return the text with single spaces; also around it if n-grams stay within words."""
+    return _WHITESPACE.sub(" ", text) if kind == "char" else " ".join(["", *text.split(), ""])
 
 
 @lru_cache(maxsize=2)
-def _characters_of_text(kind: str, text: str) -> tuple[Longs, Longs]:
-    return Analyzer(kind)._characters(text)
+def _characters(kind: str, text: str) -> tuple[Longs, Longs]:
+    """Return for each byte that ``find`` reads its first character in the text, and the one after the last."""
+    if kind == "word":
+        return characters_of_bytes(text)
+    at = np.arange(len(text), dtype=np.int64)
+    if kind == "char":
+        runs = [at[run.start() + 1 : run.end()] for run in _WHITESPACE.finditer(text)]
+        at = np.delete(at, np.concatenate([at[:0], *runs]))
+    else:  # a space belongs to the end of the word before it
+        words = [np.arange(word.start(), word.end() + 1) for word in _WORD.finditer(text)]
+        at = np.concatenate([np.zeros(1, np.int64), *words])
+        at[0] = at[min(1, len(at) - 1)]
+    first, after = characters_of_bytes(_spaced(kind, text))
+    at = np.minimum(at, max(len(text) - 1, 0))
+    return at[first], at[after - 1] + 1
 
 
 @lru_cache(maxsize=2)

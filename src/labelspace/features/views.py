@@ -114,9 +114,7 @@ class Views:
     @property
     def n(self) -> int:
         """Return the number of documents."""
-        for table in self.tables.values():
-            return n_rows(table)
-        return 0
+        return next(map(n_rows, self.tables.values()), 0)
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a Table; the view's name says which
         if name in self.tables:
@@ -234,11 +232,9 @@ class ViewTransformer(Stateful):
         """Return the views of other texts."""
         self.check_fitted()
         tables = {key: _marked(features.transform(texts)) for key, features in self.features_.items()}
-        widths = {key: features.n_features for key, features in self.features_.items()}
-        named = self.made_by_.items()
-        return Views(
-            {view: tables[key] for view, key in named}, {view: widths[key] for view, key in named}, checked=True
-        )
+        named = {view: tables[key] for view, key in self.made_by_.items()}
+        widths = {view: self.features_[key].n_features for view, key in self.made_by_.items()}
+        return Views(named, widths, checked=True)
 
 
 def _marked(table: Table) -> Table:

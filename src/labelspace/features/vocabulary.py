@@ -14,15 +14,7 @@ from labelspace.errors import DataError
 from labelspace.features.sparse_matrix import NO_COUNTS
 from labelspace.features.tokenizer import Analyzer, Spans, map_blocks
 from labelspace.kernels import large_arrays
-from labelspace.kernels.ngrams import (
-    build_key_table,
-    count_frequencies,
-    count_rows,
-    extend_ngrams,
-    lookup_keys,
-    ngram_columns,
-    ngram_ids,
-)
+from labelspace.kernels import ngrams as kernels
 from labelspace.kernels.threads import n_threads, run_blocks
 from labelspace.kernels.tokenize import Bytes, Hashes, Table, assign_word_ids, build_word_slots, lookup_words
 from labelspace.types import Bools, Ints, Longs
@@ -62,8 +54,7 @@ class Vocabulary:
     @classmethod
     def from_words(cls, words: Sequence[bytes]) -> Self:
         """Build a vocabulary of these words, in this order."""
-        offsets = np.zeros(len(words) + 1, np.int64)
-        np.cumsum([len(word) for word in words], out=offsets[1:])
+        offsets = np.cumsum([0, *map(len, words)], dtype=np.int64)
         return cls(np.frombuffer(bytearray(b"".join(words)), np.uint8), offsets)
 
     def words(self) -> list[str]:
@@ -108,7 +99,7 @@ class TokenStream(NamedTuple):
         """List each word once per document, with its count; leave out words of id -1."""
         parts = large_arrays.blocks(len(self.ends), DOCUMENT_BLOCK)
         streams: list[TokenStream] = [self.rows(part.start, part.stop) for part in parts]
-        counted = [large_arrays.keep_each(TokenStream(*count_rows(*stream, n_words))) for stream in streams]
+        counted = [large_arrays.keep_each(TokenStream(*kernels.count_rows(*stream, n_words))) for stream in streams]
         words, counts = (large_arrays.concatenate(stream[i] for stream in counted) for i in range(2))
         return self._replace(words=words, counts=counts, ends=_joined_ends(counted))
 
@@ -153,8 +144,8 @@ def _read_block(texts: Sequence[str], analyzer: Analyzer, in_order: bool) -> _Bl
     hashes, vocabulary = _table_parts(table)
     stream = TokenStream(ids, NO_COUNTS, spans.ends)
     if not in_order:
-        stream = TokenStream(*count_rows(ids, NO_COUNTS, spans.ends, len(vocabulary)))
-    df, occurrences = map(large_arrays.keep, count_frequencies(*stream, len(vocabulary)))
+        stream = TokenStream(*kernels.count_rows(ids, NO_COUNTS, spans.ends, len(vocabulary)))
+    df, occurrences = map(large_arrays.keep, kernels.count_frequencies(*stream, len(vocabulary)))
     words = Vocabulary(large_arrays.keep(vocabulary.word_bytes), large_arrays.keep(vocabulary.offsets))
     return _Block(large_arrays.keep_each(stream), large_arrays.keep(hashes), words, df, occurrences)
 
@@ -246,7 +237,7 @@ def count_ngrams(stream: TokenStream, df: Longs, occurrences: Longs, longest: in
     for length in range(2, longest + 1):
         shorter = levels[-1]
         if length > 2:
-            table = build_key_table(shorter.keys(n_words), np.arange(shorter.df.size, dtype=np.int32))
+            table = kernels.build_key_table(shorter.keys(n_words), np.arange(shorter.df.size, dtype=np.int32))
             prefixes = _ngram_ids(stream, length - 1, n_words, table)
         levels.append(_extend(shorter, prefixes, stream, n_words, min_df))
     counts = [large_arrays.concatenate(level[i] for level in levels) for i in (1, 2)]
@@ -263,7 +254,7 @@ def _ngram_ids(stream: TokenStream, length: int, n_words: int, table: Longs) -> 
     ids = large_arrays.empty(stream.words.size, np.int32, in_order=True)
     for part in large_arrays.blocks(len(stream.ends), DOCUMENT_BLOCK):
         some, start = stream.rows(part.start, part.stop), int(stream.ends[part.start - 1]) if part.start else 0
-        ids[start : start + some.words.size] = ngram_ids(some.words, some.ends, length, n_words, table)
+        ids[start : start + some.words.size] = kernels.ngram_ids(some.words, some.ends, length, n_words, table)
     return ids
 
 
@@ -278,7 +269,8 @@ def _extend(shorter: Ngrams, prefixes: Ints, stream: TokenStream, n_words: int, 
 
     def count(start: int, stop: int) -> None:
         for i in range(start, stop):
-            found = extend_ngrams(prefixes, stream.words, stream.ends, length, cuts[i], cuts[i + 1], n_words, min_df)
+            low, high = cuts[i], cuts[i + 1]
+            found = kernels.extend_ngrams(prefixes, stream.words, stream.ends, length, low, high, n_words, min_df)
             parts[i] = tuple(large_arrays.keep(values) for values in found)
 
     run_blocks(count, n_parts, 1)
@@ -306,11 +298,12 @@ class NgramIndex:
         single = keys % power == 0
         self._word_columns = np.full(n_words, -1, np.int32)
         self._word_columns[keys[single] // power - 1] = np.flatnonzero(single)
-        self._table = large_arrays.keep(build_key_table(keys[~single], np.flatnonzero(~single).astype(np.int32)))
+        longer = np.flatnonzero(~single).astype(np.int32)
+        self._table = large_arrays.keep(kernels.build_key_table(keys[longer], longer))
 
     def columns(self, words: Ints, ends: Longs) -> tuple[Ints, Longs]:
         """Return the columns of all n-grams in these words, and their number up to the end of each document."""
-        return ngram_columns(words, ends, self.longest, self._word_columns, self._table)
+        return kernels.ngram_columns(words, ends, self.longest, self._word_columns, self._table)
 
     def columns_of_length(self, words: Ints, length: int) -> Ints:
         """Return the column of the n-gram of ``length`` words that starts at each word of a document; -1 for none."""
@@ -323,5 +316,5 @@ class NgramIndex:
             keys = keys * base + words[i : i + n] + 1
             known &= words[i : i + n] >= 0
         columns = np.full(words.size, -1, np.int32)
-        columns[np.flatnonzero(known)] = lookup_keys(self._table, keys[known] * base ** (self.longest - length))
+        columns[np.flatnonzero(known)] = kernels.lookup_keys(self._table, keys[known] * base ** (self.longest - length))
         return columns

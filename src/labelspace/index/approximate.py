@@ -8,6 +8,7 @@ memory-mapped files, and only a rebuild frees its memory. faiss comes with the e
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from labelspace.estimator import learned
 from labelspace.estimator.parameter_constraints import integer, one_of, real
 from labelspace.estimator.state_constraints import array, ids, must
 from labelspace.index.base import Index, checked_ids, checked_vectors
-from labelspace.index.faiss_checks import check_faiss
 from labelspace.kernels.threads import search_in_blocks
 from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
@@ -56,8 +56,6 @@ class Approximate(Index):
     """
 
     name = "approximate"
-
-    _known_places: Longs | None = None
 
     ids_: Ints = learned(ids("n", below=2**31))  # of all vectors, including removed ones
     active_: Bools = learned(array("bool", "n"))  # False for a removed vector
@@ -154,23 +152,21 @@ class Approximate(Index):
                 self._faiss.reconstruct_from_offset(*self._places[number].tolist(), faiss.swig_ptr(row))
         return out
 
-    @property
+    @cached_property
     def _places(self) -> Longs:
         """Return the list of each vector of IVF, and its place in the list. Shape (n, 2)."""
-        if self._known_places is None or len(self._known_places) != len(self.ids_):
-            import faiss
+        import faiss
 
-            lists, n = self._faiss.invlists, len(self.ids_)
-            sizes = [lists.list_size(at) for at in range(self.n_lists)]
-            numbers = [faiss.rev_swig_ptr(lists.get_ids(at), size) for at, size in enumerate(sizes) if size]
-            order = np.concatenate(numbers).astype(np.int64)
-            if not np.array_equal(np.sort(order), np.arange(n)):  # from the faiss file
-                raise _unknown_number(n, int(order.max()))
-            places = np.empty((n, 2), np.int64)
-            places[order, 0] = np.repeat(np.arange(len(sizes)), sizes)
-            places[order, 1] = np.concatenate([np.arange(size) for size in sizes])
-            self._known_places = places
-        return self._known_places
+        lists, n = self._faiss.invlists, len(self.ids_)
+        sizes = [lists.list_size(at) for at in range(self.n_lists)]
+        numbers = [faiss.rev_swig_ptr(lists.get_ids(at), size) for at, size in enumerate(sizes) if size]
+        order = np.concatenate(numbers).astype(np.int64)
+        if not np.array_equal(np.sort(order), np.arange(n)):  # from the faiss file
+            raise _unknown_number(n, int(order.max()))
+        places = np.empty((n, 2), np.int64)
+        places[order, 0] = np.repeat(np.arange(len(sizes)), sizes)
+        places[order, 1] = np.concatenate([np.arange(size) for size in sizes])
+        return places
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         if self._mapped:
@@ -179,6 +175,7 @@ class Approximate(Index):
             # faiss crashes when vectors are added to a mapped index, whose file may be a newer model's by now: copy.
             self._faiss, self._mapped = faiss.deserialize_index(faiss.serialize_index(self._faiss)), False
         self._extend(vectors)
+        self.__dict__.pop("_places", None)  # of fewer vectors
         self.ids_ = np.concatenate([self.ids_, ids])
         self._set_active(np.concatenate([self.active_, np.ones(len(ids), bool)]))
 
@@ -214,13 +211,12 @@ class Approximate(Index):
         must(self.kind in KINDS and self.storage in STORAGES, "a kind and a storage that exist")
         require_faiss(self.kind)
         integer(1, at_most=MAX_EFFORT).check("effort of a saved index", self.report.get("effort"))
+        from labelspace.index.faiss_checks import check_faiss
+
         path = path_of(FILE)
         self._faiss, self._mapped = _read_mapped(path), True
         if self._faiss.ntotal != len(self.ids_):
-            raise ModelError(
-                f"{path} must hold the model's {len(self.ids_)} vectors, but holds {self._faiss.ntotal}; "
-                "copy the whole folder again, or train again"
-            )
+            raise _damaged(f"{path} must hold the model's {len(self.ids_)} vectors, but holds {self._faiss.ntotal}")
         check_faiss(self._faiss, self.kind, self.storage, self.dimension, len(self.ids_))
         self._set_active(self.active_)
         self.effort = self.report["effort"]
@@ -251,17 +247,15 @@ def _read_mapped(path: Path) -> Any:  # noqa: ANN401 - faiss has no types
         # IO_FLAG_MMAP maps only the lists of IVF, and for writing; this flag maps both kinds, for reading.
         return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
     except (RuntimeError, MemoryError) as error:  # MemoryError if the file claims to be larger than memory
-        raise ModelError(
-            f"{path} must hold a faiss index, but cannot be read as one ({_last_line(error)}); "
-            "copy the whole folder again, or train again"
-        ) from error
+        raise _damaged(f"{path} must hold a faiss index, but cannot be read as one ({_last_line(error)})") from error
 
 
 def _unknown_number(n: int, number: int) -> ModelError:
-    return ModelError(
-        f"the saved faiss index must hold {n} vectors, but found number {number}; "
-        "copy the whole folder again, or train again"
-    )
+    return _damaged(f"the saved faiss index must hold {n} vectors, but found number {number}")
+
+
+def _damaged(problem: str) -> ModelError:
+    return ModelError(f"{problem}; copy the whole folder again, or train again")
 
 
 def _last_line(error: Exception) -> str:

@@ -1,7 +1,8 @@
 """The interface of an index: ``search(queries, k)``, ``vectors(ids)``, ``add(ids, vectors)``, ``remove(ids)``."""
 
 from abc import abstractmethod
-from typing import Any, Self
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ class Index(Stateful):
 
     The score is the inner product, unless a subclass says otherwise.
     """
+
+    copied_in_part: ClassVar[bool] = False  # whether ``_remove`` makes new arrays
 
     kind: str = learned(plain(text()))
     storage: str = learned(plain(text()))
@@ -70,8 +73,15 @@ class Index(Stateful):
         return self._vectors(at[np.searchsorted(known[at], wanted)])
 
     def among(self, allowed: Bools) -> Self | None:
-        """Return an index of only the allowed ids, with the same scores; None if this kind cannot be copied in part."""
-        return None
+        """Return a copy of only the allowed ids, with the same scores; None if this kind cannot be copied in part.
+
+        ``allowed`` has a boolean for each id up to the largest.
+        """
+        if not self.copied_in_part:
+            return None
+        other = copy(self)
+        other._remove(self.ids[~allowed[self.ids]])  # makes new arrays, so that this index stays as it is
+        return other
 
     def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> None:
         """Add vectors (n, dimension) under new ids, without a rebuild."""
@@ -95,10 +105,8 @@ def checked_ids(ids: npt.ArrayLike, vectors: Floats | None = None) -> Ints:
     """Return label ids as int32 after checking that they are unique, not negative, and as many as the vectors."""
     given = np.asarray(ids)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise DataError(
-            f"ids must be a list of integers, but have shape {given.shape} and type {given.dtype}; "
-            "pass one integer per vector"
-        )
+        problem = f"ids must be a list of integers, but have shape {given.shape} and type {given.dtype}"
+        raise DataError(f"{problem}; pass one integer per vector")
     if given.size and not 0 <= given.min() <= given.max() < 2**31:
         wrong = given.min() if given.min() < 0 else given.max()
         raise DataError(f"ids must be at least 0 and below 2^31, but one is {wrong}; number the labels from 0")

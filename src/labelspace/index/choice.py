@@ -29,8 +29,9 @@ from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.exact import Exact
 from labelspace.index.inverted_lists import InvertedLists
 from labelspace.index.quantized import MAX_READ_SHARE, STEPS, Quantized
-from labelspace.types import Floats, Ints, Progress, TopK
+from labelspace.types import Floats, Ints, Progress, TopK, no_progress
 
+BUILDING = "building the index (quantized)"  # a step of the progress
 KINDS = ("auto", "exact", "quantized", *approximate.KINDS)
 MAX_FLOAT32_SIZE = 100_000  # numbers (labels x dimensions) up to which exact search in float32 is fast
 MAX_INT8_SIZE = 8_000_000  # up to which exact search in int8 takes less than a millisecond
@@ -67,6 +68,7 @@ def choose(
     real(above=0, at_most=1).check("recall_target", recall_target)
     if kind in approximate.KINDS:
         require_faiss(kind)
+    progress = progress or no_progress
     rows = checked_vectors(vectors, "vectors")
     labels = checked_ids(ids, rows)
     sample = checked_vectors(queries, "queries", rows.shape[1])
@@ -75,14 +77,11 @@ def choose(
     if kind in ("auto", "exact") and rows.size <= MAX_FLOAT32_SIZE:  # step 1
         return exact
     if not len(rows) or not len(sample):
-        raise DataError(
-            f"an index must be measured on labels and queries, but there are {len(rows)} and {len(sample)}; "
-            "pass some, or kind='exact' for few labels"
-        )
+        problem = f"an index must be measured on labels and queries, but there are {len(rows)} and {len(sample)}"
+        raise DataError(f"{problem}; pass some, or kind='exact' for few labels")
     sample = sample[np.sort(np.random.default_rng(seed).permutation(len(sample))[:N_SAMPLED])]
     truth = exact.search(sample, k)  # step 2
-    if progress is not None:
-        progress("exact search", len(sample), len(sample))
+    progress("exact search", len(sample), len(sample))
     trials = _Trials(rows, labels, sample, truth, recall_target, seed, progress)
     best: Index | None = None
     if kind == "quantized" or (kind == "auto" and rows.size > MAX_INT8_SIZE):  # step 4
@@ -107,7 +106,7 @@ class _Trials:
     truth: TopK  # the exact results of the queries
     target: float
     seed: int
-    progress: Progress | None
+    progress: Progress
     reports: list[dict[str, Any]] = field(default_factory=list)  # of the indexes that were tried
 
     def quantized(self, fitted_to: npt.ArrayLike | None) -> Index | None:
@@ -119,16 +118,12 @@ class _Trials:
         for in_lists in (True, False) if vectors.size >= MIN_LISTED_SIZE else (False,):
             n_read = 1 if in_lists else None  # how many labels are read is set below
             first = Quantized(vectors, ids, min(STEPS), queries=fitted_to, seed=self.seed, n_read=n_read)
-            self._tell_built(1)
+            self.progress(BUILDING, 1, len(STEPS))
             if first.lists_ is None or self._set_n_read(first, first.lists_):
                 found = self._cheapest(first, vectors)
                 if found is not None:
                     return found
         return None
-
-    def _tell_built(self, n_indexes: int) -> None:
-        if self.progress is not None:
-            self.progress("building the index (quantized)", n_indexes, len(STEPS))
 
     def _set_n_read(self, index: Quantized, lists: InvertedLists) -> bool:
         """Read so many labels that lists miss half of what may be missed; return False if these are most labels."""
@@ -145,7 +140,7 @@ class _Trials:
         for bits, shortlist in sorted(pairs, key=lambda pair: pair[0] * words + RERANKING_COST * pair[1]):
             if bits not in indexes:
                 indexes[bits] = first.with_bits(bits, vectors)
-                self._tell_built(len(indexes))
+                self.progress(BUILDING, len(indexes), len(STEPS))
             index = indexes[bits]
             index.set_shortlist(shortlist)
             if self._reaches_target(index):
@@ -165,7 +160,7 @@ class _Trials:
 
     def approximate(self, kind: str) -> Index | None:
         """Raise the effort of an index of this kind until it reaches the target; return None if it never does."""
-        report = None if self.progress is None else partial(self.progress, f"building the index ({kind})")
+        report = partial(self.progress, f"building the index ({kind})")
         index = Approximate(self.vectors, self.ids, kind, seed=self.seed, progress=report)
         self.reports.append(index.report)
         for effort in _efforts(index.n_lists // MAX_LISTS_DIVISOR if kind == "ivf" else MAX_GRAPH_EFFORT):

@@ -1,8 +1,5 @@
 """Exact search: every query is compared with every vector. The default up to millions of numbers."""
 
-from copy import copy
-from typing import Self
-
 import numpy as np
 import numpy.typing as npt
 
@@ -14,7 +11,7 @@ from labelspace.kernels.inner_products import rerank, topk_int_products, topk_pr
 from labelspace.kernels.quantize import quantize_int8, quantize_int16
 from labelspace.kernels.threads import search_in_blocks
 from labelspace.store import Arrays
-from labelspace.types import Bools, Floats, Ints, Longs, TopK
+from labelspace.types import Floats, Ints, Longs, TopK
 
 STORAGES = ("float32", "int8", "int8+float32")
 QUERY_BLOCK = 32  # queries per task, which share a block of vectors in the cache
@@ -37,6 +34,7 @@ class Exact(Index):
     """
 
     name = "exact"
+    copied_in_part = True
 
     arrays_: Arrays = learned(
         arrays(
@@ -75,35 +73,28 @@ class Exact(Index):
         return self.arrays_["ids"]
 
     def _search(self, queries: Floats, k: int) -> TopK:
+        stored, ids = self.arrays_, self.ids
+
         def search_block(rows: slice, labels: Ints, scores: Floats) -> None:
-            self._search_block(queries[rows], labels, scores)
+            block = queries[rows]
+            if self.storage == "float32":
+                topk_products(block, stored["vectors"], ids, labels, scores)
+                return
+            quantized, steps = quantize_int16(block)
+            if self.storage == "int8":
+                topk_int_products(quantized, steps, stored["bytes"], stored["scales"], ids, labels, scores)
+                return
+            best = TopK.empty(len(block), max(SHORTLIST_FACTOR * k, MIN_SHORTLIST))  # the shortlist
+            topk_int_products(quantized, steps, stored["bytes"], stored["scales"], ids, best.labels, best.scores)
+            at = np.where(best.labels >= 0, np.searchsorted(ids, best.labels), -1)
+            rerank(block, stored["vectors"], ids, at, labels, scores)
 
         return search_in_blocks(search_block, len(queries), k, QUERY_BLOCK)
-
-    def _search_block(self, queries: Floats, labels: Ints, scores: Floats) -> None:
-        stored, ids = self.arrays_, self.ids
-        if self.storage == "float32":
-            topk_products(queries, stored["vectors"], ids, labels, scores)
-            return
-        quantized, scales = quantize_int16(queries)
-        if self.storage == "int8":
-            topk_int_products(quantized, scales, stored["bytes"], stored["scales"], ids, labels, scores)
-            return
-        best = TopK.empty(len(queries), max(SHORTLIST_FACTOR * labels.shape[1], MIN_SHORTLIST))  # the shortlist
-        topk_int_products(quantized, scales, stored["bytes"], stored["scales"], ids, best.labels, best.scores)
-        rows = np.where(best.labels >= 0, np.searchsorted(ids, best.labels), -1)
-        rerank(queries, stored["vectors"], ids, rows, labels, scores)
 
     def _vectors(self, at: Longs) -> Floats:
         if "float32" in self.storage:
             return self.arrays_["vectors"][at]
         return self.arrays_["bytes"][at] * self.arrays_["scales"][at, None]
-
-    def among(self, allowed: Bools) -> Self:
-        """Return a copy of only the allowed ids; ``allowed`` has a boolean for each id up to the largest."""
-        other = copy(self)
-        other._remove(self.ids[~allowed[self.ids]])  # makes new arrays, so that this index stays as it is
-        return other
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         new = {"ids": ids, **self._encode(vectors)}

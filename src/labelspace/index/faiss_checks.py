@@ -1,22 +1,29 @@
-"""Checks of a faiss file before it is searched: faiss follows the numbers in a file without checking them."""
+"""Checks of a faiss file before it is searched: faiss follows the numbers in a file without checking them.
+
+This module needs faiss: import it only where ``require_faiss`` has been called.
+"""
 
 from typing import Any
 
+import faiss
 import numpy as np
 import numpy.typing as npt
 
 from labelspace.estimator.state_constraints import is_sorted, must
 
 Faiss = Any  # faiss has no types
+# The classes of a kind, and of what we write; others that faiss reads have more fields, which nothing checks.
+CLASSES = {
+    "ivf": (faiss.IndexIVF, faiss.IndexIVFFlat, faiss.IndexIVFScalarQuantizer),
+    "hnsw": (faiss.IndexHNSW, faiss.IndexHNSWFlat, faiss.IndexHNSWSQ),
+}
 
 
 def check_faiss(index: Faiss, kind: str, storage: str, dimension: int, n: int) -> None:
     """Refuse an index unless it has n vectors of this kind and storage, and its links stay inside."""
-    import faiss
-
-    wanted = faiss.IndexIVF if kind == "ivf" else faiss.IndexHNSW
-    must(isinstance(index, wanted), f"a faiss index of kind {kind}")
-    must(type(index) is _index_class(kind, storage), f"a faiss index of vectors stored as {storage}")
+    base, flat, rounded = CLASSES[kind]
+    must(isinstance(index, base), f"a faiss index of kind {kind}")
+    must(type(index) is (flat if storage == "float32" else rounded), f"a faiss index of vectors stored as {storage}")
     must(index.ntotal == n and index.d == dimension, f"{n} vectors of {dimension} numbers")
     must(index.metric_type == faiss.METRIC_INNER_PRODUCT and index.is_trained, "a trained index of inner products")
     if kind == "ivf":
@@ -33,28 +40,13 @@ def check_faiss(index: Faiss, kind: str, storage: str, dimension: int, n: int) -
     _check_graph(index.hnsw, n)
 
 
-def _index_class(kind: str, storage: str) -> type:
-    """Return the class of what we write; other classes that faiss reads have more fields, which nothing checks."""
-    import faiss
-
-    if kind == "ivf":
-        found: type = faiss.IndexIVFFlat if storage == "float32" else faiss.IndexIVFScalarQuantizer
-    else:
-        found = faiss.IndexHNSWFlat if storage == "float32" else faiss.IndexHNSWSQ
-    return found
-
-
 def _is_flat(index: Faiss) -> bool:
     """Return whether vectors are stored unchanged, one after the other; a file gives the second class."""
-    import faiss
-
     return type(index) in (faiss.IndexFlat, faiss.IndexFlatIP)
 
 
 def _check_lists(index: Faiss, dimension: int, n: int) -> None:
     """Check that the lists are in the file itself: faiss would read lists from any other file that it names."""
-    import faiss
-
     must(index.quantizer is not None and index.invlists is not None, "centers and lists")
     quantizer, lists = faiss.downcast_index(index.quantizer), faiss.downcast_InvertedLists(index.invlists)
     must(_is_flat(quantizer), "centers as they are")
@@ -67,8 +59,6 @@ def _check_lists(index: Faiss, dimension: int, n: int) -> None:
 
 def _check_codes(index: Faiss, storage: str, dimension: int) -> None:
     """Check that the vectors are stored as ``storage`` says."""
-    import faiss
-
     bytes_each = {"float32": 4, "fp16": 2, "int8": 1}[storage]
     must(index.code_size == bytes_each * dimension, f"vectors stored as {storage}")
     if storage != "float32":
@@ -100,7 +90,5 @@ def _check_graph(hnsw: Faiss, n: int) -> None:
 
 def _array(vector: Faiss) -> npt.NDArray[Any]:
     """Return the numbers of a vector of faiss, not copied."""
-    import faiss
-
     array: npt.NDArray[Any] = faiss.rev_swig_ptr(vector.data(), vector.size())
     return array

@@ -16,29 +16,19 @@ With ``clusters``, the points of a few clusters are searched, as in Gerald and B
 """
 
 import math
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.errors import ParameterError
 from labelspace.estimator import learned
 from labelspace.estimator.parameter_constraints import either, integer, one_of, optional, real
 from labelspace.estimator.state_constraints import must, offsets, part, plain
+from labelspace.index import points as point_functions
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.choice import recall
 from labelspace.index.inverted_lists import InvertedLists
-from labelspace.index.points import (
-    GEOMETRIES,
-    build_point_lists,
-    can_be_listed,
-    distances,
-    encode_points,
-    extended_points,
-    extended_queries,
-    point_weights,
-    share_to_read,
-    to_points,
-)
+from labelspace.index.points import GEOMETRIES, extended_queries, point_weights, to_points
 from labelspace.index.quantized import MAX_READ_SHARE, MIN_READ, SELF_QUERIES
 from labelspace.kernels import hyperbolic_search as kernels
 from labelspace.kernels.bit_planes import BLOCK
@@ -55,6 +45,7 @@ MAX_EXACT_SIZE = 2_500_000  # numbers (points x dimensions) up to which all dist
 SHORTLISTS = (2, 4, 8, 16)  # candidates per requested neighbor, the fastest first
 SHORTLIST_RECALL_AT = 100  # more neighbors than are usually requested; the first of them are found more often
 MIN_NEIGHBORS = 32  # a request for fewer neighbors counts as one for 32, so that its shortlist is long enough
+CLUSTERS, PROBES = optional(either(one_of("auto"), integer(1))), optional(integer(1))
 MAX_SHORTLIST_SHARE = 1 / 16  # of all points: with longer shortlists, to compute all distances is as fast
 
 
@@ -76,9 +67,9 @@ class PointIndex(Index):
     name = "ball"
 
     geometry: str = learned(plain(one_of(*GEOMETRIES)))
-    clusters: int | str | None = learned(plain(optional(either(one_of("auto"), integer(1)))))
+    clusters: int | str | None = learned(plain(CLUSTERS))
     seed: int = learned(plain(integer(0)))
-    max_probes: int | None = learned(plain(optional(integer(1))))
+    max_probes: int | None = learned(plain(PROBES))
     points_: Points = learned(part(Points, n="n", dimension="dimension"))
     centers_: Points = learned(part(Points, n="n_centers", dimension="dimension"))  # empty if all points are searched
     starts_: Longs = learned(offsets("n_clusters", into="n"))  # row offsets of the clusters
@@ -118,16 +109,14 @@ class PointIndex(Index):
         queries: npt.ArrayLike | None = None,
     ) -> None:
         one_of(*GEOMETRIES).check("geometry", geometry)
-        if not (clusters is None or clusters == "auto" or isinstance(clusters, int)):
-            raise ParameterError(f"clusters must be an integer, 'auto' or None, but is {clusters!r}; set one of them")
-        for name, value in (("clusters", clusters), ("probes", probes)):
-            if isinstance(value, int) and value < 1:
-                raise ParameterError(f"{name} must be at least 1, but is {value}; set 1 or more")
+        CLUSTERS.check("clusters", clusters)
+        PROBES.check("probes", probes)
         optional(real(above=0, at_most=1)).check("recall_target", recall_target)
         rows = checked_vectors(points, "points")
         new = checked_ids(ids, rows)
         super().__init__("ball", "float32", rows.shape[1])
-        self.geometry, self.clusters, self.seed, self.max_probes = geometry, clusters, seed, probes
+        self.geometry, self.seed, self.max_probes = geometry, seed, probes
+        self.clusters = int(clusters) if isinstance(clusters, Integral) else clusters
         point_weights(rows, geometry, "points")  # checks the norms; the error names the caller's row
         given = checked_vectors(rows[:0] if queries is None else queries, "queries", rows.shape[1])
         point_weights(given, geometry, "queries")
@@ -164,7 +153,7 @@ class PointIndex(Index):
         """Sort the points by cluster (steps 1 and 2) or by list, then by id."""
         order = np.argsort(ids)
         if self.clusters is not None and not self.n_clusters and len(ids):
-            n_clusters = self.clusters if isinstance(self.clusters, int) else max(1, round(len(ids) / CLUSTER_SIZE))
+            n_clusters = max(1, round(len(ids) / CLUSTER_SIZE)) if self.clusters == "auto" else int(self.clusters)
             drawn = np.random.default_rng(self.seed).permutation(order)[:n_clusters]
             self.centers_ = to_points(rows[drawn], np.arange(len(drawn), dtype=np.int32), self.geometry)
         sizes = np.array([len(ids)])
@@ -179,7 +168,7 @@ class PointIndex(Index):
             self.codes_ = self.shortlist = None
             self._drop_lists()
         elif self.codes_ is not None:
-            self.codes_ = encode_points(self.points_, self.seed)
+            self.codes_ = point_functions.encode_points(self.points_, self.seed)
 
     def _drop_lists(self) -> None:
         """Read all points from now on."""
@@ -209,7 +198,7 @@ class PointIndex(Index):
         else:
             clusters = self._nearest_clusters(queries) if self.n_clusters else None  # step 3
             labels, scores = self._nearest(queries, self.points_, k, clusters)
-        return TopK(labels, -distances(-scores, weights[:, None], self.geometry).astype(np.float32))
+        return TopK(labels, -point_functions.distances(-scores, weights[:, None], self.geometry).astype(np.float32))
 
     def _nearest_by_codes(self, queries: Floats, codes: PointCodes, k: int, size: int) -> tuple[Ints, Doubles]:
         """Return what ``_nearest`` does, among the ``size`` points of smallest estimated key that are read."""
@@ -246,10 +235,12 @@ class PointIndex(Index):
     def _add(self, ids: Ints, vectors: Floats) -> None:
         point_weights(vectors, self.geometry, "vectors")
         list_of = None
-        if not can_be_listed(vectors):
+        if not point_functions.can_be_listed(vectors):
             self._drop_lists()
         if self.lists_ is not None:
-            added = self.lists_.nearest(extended_points(vectors, self.geometry))  # the lists with the nearest centers
+            added = self.lists_.nearest(
+                point_functions.extended_points(vectors, self.geometry)
+            )  # the lists with the nearest centers
             list_of = np.concatenate([self.lists_.list_of(), added])
         self._build(np.concatenate([self.points, vectors]), np.concatenate([self.ids, ids]), list_of)
 
@@ -283,9 +274,8 @@ class PointIndex(Index):
         """Read some lists if that reaches the target, else all codes; if neither does, the search is exact."""
         rows, truth = self._sample(SHORTLIST_RECALL_AT, queries)
         self.report |= {"recall_at": SHORTLIST_RECALL_AT, "recall_target": recall_target}
-        if self._choose_lists(rows, truth, recall_target, queries) and self._choose_shortlist(
-            rows, truth, recall_target
-        ):
+        listed = self._choose_lists(rows, truth, recall_target, queries)
+        if listed and self._choose_shortlist(rows, truth, recall_target):
             self.report["share_read"] = round(self.share_read or 0.0, 4)
             return
         if self.lists_ is not None:
@@ -297,18 +287,18 @@ class PointIndex(Index):
     def _choose_lists(self, rows: Floats, truth: TopK, recall_target: float, queries: Floats) -> bool:
         """Sort points by list, if a query must read at most half of them; lists may miss half of what may be missed."""
         points = self.points
-        if not can_be_listed(points):
+        if not point_functions.can_be_listed(points):
             return False
         given = queries if len(queries) else points[::SELF_QUERIES]
-        self.lists_, list_of = build_point_lists(points, given, self.geometry, self.seed)
+        self.lists_, list_of = point_functions.build_point_lists(points, given, self.geometry, self.seed)
         self._build(points, self.ids, list_of)
         coverage = (1 + recall_target) / 2
-        self.share_read = share_to_read(self.lists_, rows, self.ids, truth, coverage, self.geometry)
+        self.share_read = point_functions.share_to_read(self.lists_, rows, self.ids, truth, coverage, self.geometry)
         return self.share_read <= MAX_READ_SHARE
 
     def _choose_shortlist(self, rows: Floats, truth: TopK, recall_target: float) -> bool:
         """Take the shortest shortlist that reaches the target; return whether one does."""
-        codes = encode_points(self.points_, self.seed)
+        codes = point_functions.encode_points(self.points_, self.seed)
         for shortlist in SHORTLISTS:
             labels, keys = self._nearest_by_codes(rows, codes, truth.k, shortlist * truth.k)
             found = recall(TopK(labels, keys.astype(np.float32)), truth)

@@ -24,15 +24,8 @@ import numpy as np
 from labelspace.errors import DataError
 from labelspace.index.inverted_lists import InvertedLists, grouped, list_means
 from labelspace.index.quantized import Quantized
-from labelspace.kernels.hyperbolic_search import (
-    CODE_BITS,
-    PointCodes,
-    Points,
-    from_blocks,
-    one_minus_squared_norms,
-    squared_row_norms,
-    to_blocks,
-)
+from labelspace.kernels import hyperbolic_search as kernels
+from labelspace.kernels.hyperbolic_search import CODE_BITS, PointCodes, Points
 from labelspace.kernels.normalize import row_norms
 from labelspace.types import Doubles, Floats, Ints, TopK
 
@@ -44,24 +37,24 @@ MAX_NORM = 1e18  # whose square fits float32
 def point_weights(rows: Floats, geometry: str, name: str) -> Doubles:
     """Return the weight a = 1/(1-|y|^2) of each row, or 1 in Euclidean space; refuse a norm that is out of range."""
     if geometry == "euclidean":
-        norms = np.sqrt(squared_row_norms(rows))
+        norms = np.sqrt(kernels.squared_row_norms(rows))
         if len(rows) and norms.max() > MAX_NORM:
             rule = f"{name} must have norms of at most {MAX_NORM:g}"
             raise DataError(f"{rule}, but one is {norms.max():g}; scale them down")
         return np.ones(len(rows))
-    gaps = one_minus_squared_norms(rows)
+    gaps = kernels.one_minus_squared_norms(rows)
     if len(rows) and gaps.min() < MIN_GAP:
         row = int(gaps.argmin())
-        raise DataError(
-            f"{name} must have norms below 1, but row {row} has {(1 - gaps[row]) ** 0.5:.9g}; "
-            "scale it into the ball, or set geometry='euclidean'"
-        )
+        problem = f"{name} must have norms below 1, but row {row} has {(1 - gaps[row]) ** 0.5:.9g}"
+        raise DataError(f"{problem}; scale it into the ball, or set geometry='euclidean'")
     return 1 / gaps
 
 
 def to_points(rows: Floats, ids: Ints, geometry: str) -> Points:
     """Arrange rows as the kernels of ``hyperbolic_search`` read them."""
-    return Points(to_blocks(rows), squared_row_norms(rows), point_weights(rows, geometry, "points"), ids)
+    return Points(
+        kernels.to_blocks(rows), kernels.squared_row_norms(rows), point_weights(rows, geometry, "points"), ids
+    )
 
 
 def distances(keys: Doubles, weights: Doubles, geometry: str) -> Doubles:
@@ -75,7 +68,7 @@ def distances(keys: Doubles, weights: Doubles, geometry: str) -> Doubles:
 def extended_points(rows: Floats, geometry: str) -> Floats:
     """Return (a|y|^2, a y) of each point; its key is |x|^2 minus the product with an extended query. (n, d + 1)."""
     weights = point_weights(rows, geometry, "points")[:, None]
-    return np.hstack([weights * squared_row_norms(rows)[:, None], weights * rows]).astype(np.float32)
+    return np.hstack([weights * kernels.squared_row_norms(rows)[:, None], weights * rows]).astype(np.float32)
 
 
 def extended_queries(rows: Floats, geometry: str) -> Floats:
@@ -86,13 +79,13 @@ def extended_queries(rows: Floats, geometry: str) -> Floats:
     >>> round(float(key), 4), round(float(((x - y) ** 2).sum() / (1 - (y**2).sum())), 4)
     (0.5, 0.5)
     """
-    squares = squared_row_norms(rows)[:, None] if geometry == "poincare" else np.zeros((len(rows), 1))
+    squares = kernels.squared_row_norms(rows)[:, None] if geometry == "poincare" else np.zeros((len(rows), 1))
     return np.hstack([-1 - squares, 2 * rows]).astype(np.float32)
 
 
 def encode_points(points: Points, seed: int) -> PointCodes:
     """Return the codes of one or more points in few bits, with the maps and levels of ``Quantized``."""
-    rows, a = from_blocks(points.blocks, len(points.ids)), points.weights
+    rows, a = kernels.from_blocks(points.blocks, len(points.ids)), points.weights
     scale = max(float(rows.max()), -float(rows.min())) or 1.0  # second moments of large numbers would overflow
     coded = Quantized(rows / np.float32(scale), np.arange(len(rows)), CODE_BITS, seed=seed)
     slopes = (2 * a * scale * coded.scales_).astype(np.float32)

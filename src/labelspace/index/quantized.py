@@ -36,7 +36,7 @@ from labelspace.kernels.bit_planes import BLOCK, CodedRows, Shortlist, Words
 from labelspace.kernels.quantize import Int16s, quantize_int16
 from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks, search_in_blocks
-from labelspace.types import Bools, Doubles, Floats, Ints, Longs, TopK
+from labelspace.types import Doubles, Floats, Ints, Longs, TopK
 
 STEPS = {1: 1.596, 2: 0.9957, 4: 0.3352}  # bits -> distance of levels of least squared error, for Gaussian numbers
 SHORTLIST = 256  # labels that are re-ranked; more are more accurate and slower
@@ -66,6 +66,7 @@ class Quantized(Index):
     """
 
     name = "quantized"
+    copied_in_part = True
 
     bits: int = learned(plain(integer(1, at_most=max(STEPS))))
     shortlist: int = learned(plain(integer(1, at_most=MAX_SHORTLIST)))
@@ -209,12 +210,6 @@ class Quantized(Index):
 
     def _vectors(self, at: Longs) -> Floats:
         return self.vectors_[at] * self.vector_scales_[at, None]
-
-    def among(self, allowed: Bools) -> Self:
-        """Return a copy of only the allowed ids; ``allowed`` has a boolean for each id up to the largest."""
-        other = copy(self)
-        other._remove(self.ids[~allowed[self.ids]])  # makes new arrays, so that this index stays as it is
-        return other
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         new: tuple[npt.NDArray[Any], ...] = (ids, *self._encode(vectors, np.arange(len(ids))))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.topk import topk_allowed
-from labelspace.types import Bools, Doubles, Floats, Ints
+from labelspace.types import Bools, Doubles, Floats, Ints, Longs
 
 Table = Floats | npt.NDArray[np.int8]
 TINY = np.float32(1e-10)  # added to the root of Adagrad's sum: a vector without a gradient yet is not divided by 0
@@ -30,7 +30,7 @@ class FeatureEntries(NamedTuple):
     """The entries of a batch by features: feature ``features[i]`` has the rows and values at ends[i] : ends[i + 1]."""
 
     features: Ints
-    ends: Ints
+    ends: Longs
     rows: Ints
     values: Floats
 
@@ -58,7 +58,7 @@ def dropout_rows(
 
 
 @kernel()
-def group_by_feature(data: Floats, indices: Ints, indptr: Ints, offsets: Ints) -> FeatureEntries:
+def group_by_feature(data: Floats, indices: Ints, indptr: Ints | Longs, offsets: Ints | Longs) -> FeatureEntries:
     """Group the entries of a batch (CSR) by features, of which only those that occur are listed.
 
     ``offsets`` (n_features,) is scratch, all zeros before and after: the cost does not depend on the number of
@@ -72,7 +72,7 @@ def group_by_feature(data: Floats, indices: Ints, indptr: Ints, offsets: Ints) -
             n += 1
         offsets[feature] += 1
     features = features[:n]
-    ends = np.zeros(n + 1, np.int32)
+    ends = np.zeros(n + 1, np.int64)  # some documents may have more than 2**31 entries
     for i, feature in enumerate(features):
         ends[i + 1] = ends[i] + offsets[feature]
         offsets[feature] = ends[i]

@@ -16,7 +16,7 @@ from labelspace.estimator.parameter_constraints import optional, real
 from labelspace.estimator.state_constraints import array, must, plain
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.sparse_layers import sampled_squared_errors
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import fill_in_blocks
 from labelspace.training.dense_layers import LAYER_SPECS, MLP, LayerSpecs, activate, activation_derivative, forward_flat
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import ROW_BLOCK, Batch, SparseLayer, embedded
@@ -199,9 +199,4 @@ class QuantizedEncoder:
     def rows(self, X: Csr) -> Floats:
         """Return the codes of all rows of X: (n, code)."""
         out = np.empty((X.shape[0], self.code_dim), np.float32)
-
-        def encode(start: int, stop: int) -> None:
-            out[start:stop] = self(X, start, stop)
-
-        run_blocks(encode, X.shape[0], ROW_BLOCK)
-        return out
+        return fill_in_blocks(out, lambda rows: self(X, rows.start, rows.stop), ROW_BLOCK)

@@ -39,10 +39,8 @@ class Checkpoint:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 free = stack.enter_context(locked(self.path.with_name(f".{self.path.stem}.lock")))
             if not free:
-                raise ModelError(
-                    f"a checkpoint must be used by one training at a time, but another one uses {self.path}; "
-                    "wait until it ends, or give another folder"
-                )
+                problem = f"a checkpoint must be used by one training at a time, but another one uses {self.path}"
+                raise ModelError(f"{problem}; wait until it ends, or give another folder")
             yield
 
     def write(self, arrays: Arrays, values: Mapping[str, Any]) -> None:
@@ -95,10 +93,9 @@ class Checkpoint:
         try:
             yield
         except (OSError, SafetensorError) as error:
-            raise ModelError(
-                f"a checkpoint must be written to {self.path}, but that failed "
-                f"({getattr(error, 'strerror', None) or error}); free some space or give another folder"
-            ) from error
+            problem = f"but that failed ({getattr(error, 'strerror', None) or error})"
+            remedy = "free some space or give another folder"
+            raise ModelError(f"a checkpoint must be written to {self.path}, {problem}; {remedy}") from error
 
 
 def unreadable(path: Path, error: object) -> ModelError:

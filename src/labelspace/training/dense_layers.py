@@ -19,8 +19,20 @@ from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import SparseLayer
 from labelspace.types import Floats, Ints, Rng
 
-ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "linear")
 LABEL_BLOCK = 512  # labels per task: their scores of a batch stay in the cache
+
+_ACTIVATIONS: dict[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]] = {
+    "relu": (lambda sums: np.maximum(sums, np.float32(0), out=sums), lambda out: (out > 0).astype(np.float32)),
+    "tanh": (lambda sums: np.tanh(sums, out=sums), lambda out: np.float32(1) - out * out),
+    "sigmoid": (sigmoid, lambda out: out * (np.float32(1) - out)),
+    "elu": (
+        lambda sums: np.where(sums > 0, sums, np.expm1(np.minimum(sums, np.float32(0)))),
+        lambda out: np.where(out > 0, np.float32(1), out + np.float32(1)),
+    ),
+    "linear": (lambda sums: sums, np.ones_like),
+}
+"""Each activation, in place where possible, and its derivative, computed from its output."""
+ACTIVATIONS = tuple(_ACTIVATIONS)
 
 LossGradient = Callable[[Floats, int], None]
 """Turns the scores (batch, n) of n labels from a first one on into the gradient of the loss by them, in place."""
@@ -147,28 +159,12 @@ def activate(values: Floats, activation: str) -> Floats:
     >>> activate(np.array([-1.0, 2.0], np.float32), "relu").tolist()
     [0.0, 2.0]
     """
-    if activation == "relu":
-        return np.maximum(values, np.float32(0), out=values)
-    if activation == "tanh":
-        return np.tanh(values, out=values)
-    if activation == "sigmoid":
-        return sigmoid(values)
-    if activation == "elu":
-        return np.where(values > 0, values, np.expm1(np.minimum(values, np.float32(0))))
-    return values
+    return _ACTIVATIONS[activation][0](values)
 
 
 def activation_derivative(out: Floats, activation: str) -> Floats:
     """Return the derivative of an activation, computed from its output."""
-    if activation == "relu":
-        return (out > 0).astype(np.float32)
-    if activation == "tanh":
-        return np.float32(1) - out * out
-    if activation == "sigmoid":
-        return out * (np.float32(1) - out)
-    if activation == "elu":
-        return np.where(out > 0, np.float32(1), out + np.float32(1))
-    return np.ones_like(out)
+    return _ACTIVATIONS[activation][1](out)
 
 
 class OutputLayer:

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from labelspace.errors import DataError, ModelError
 from labelspace.store import Arrays
 from labelspace.training.checkpoints import Checkpoint
-from labelspace.types import Csr, Ints, Progress, Rng, TopK
+from labelspace.types import Bools, Csr, Ints, Progress, Rng, TopK
 
 VALIDATION_K = 5  # labels per document that count in the validation score
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.1, 2_000  # documents cut from train, where no validation documents are given
@@ -148,10 +148,8 @@ def run_epochs(
                 curve.rows = state["curve"]
             kept = None if validate is None else best.read(net.arrays(), like)
             if validate is not None and (kept is None or kept["epoch"] != int(np.argmax(scores)) + 1):
-                raise ModelError(
-                    f"{best.path} must be of the best epoch of this training, but is not; "
-                    f"delete it and {last.path.name} to start again"
-                )
+                rule = f"{best.path} must be of the best epoch of this training"
+                raise ModelError(f"{rule}, but is not; delete it and {last.path.name} to start again")
     return scores
 
 
@@ -194,6 +192,13 @@ def should_stop(scores: Sequence[float], patience: int | None) -> bool:
 
 def r_precision(top: TopK, Y: Csr) -> float:
     """Return R-precision at ``VALIDATION_K``: hits over min(VALIDATION_K, labels of the document); 0 without labels."""
-    hits = top.to_csr(Y.shape[1]).multiply(Y).sum(axis=1).A1
     relevant = np.minimum(np.diff(Y.indptr), VALIDATION_K)
-    return float((hits[relevant > 0] / relevant[relevant > 0]).mean()) if relevant.any() else 0.0
+    labeled = relevant > 0
+    return float((true_labels(top, Y).sum(axis=1)[labeled] / relevant[labeled]).mean()) if labeled.any() else 0.0
+
+
+def true_labels(top: TopK, Y: Csr) -> Bools:
+    """Return which of the listed labels are true ones. Shape (n, k)."""
+    rows = np.repeat(np.arange(len(top)), top.k)
+    found = np.asarray(Y[rows, np.maximum(top.labels, 0).ravel()]).reshape(top.labels.shape) > 0
+    return found & (top.labels >= 0)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labelspace.features.views import take_rows
-from labelspace.training.epochs import hold_out_rows
+from labelspace.training.epochs import hold_out_rows, true_labels
 from labelspace.types import Csr, Ints, Longs, Progress, TopK
 
 MIN_DOCUMENTS = 200  # with fewer, differences are within the noise
@@ -94,8 +94,6 @@ def ndcg(top: TopK, Y: Csr) -> float:
     labeled = np.flatnonzero(np.diff(Y.indptr))
     if not len(labeled):
         return 0.0
-    labels, truth = top.labels[labeled], Y[labeled]
-    hits = np.take_along_axis(truth.toarray(), np.maximum(labels, 0), axis=1) * (labels >= 0)
     discounts = 1 / np.log2(np.arange(2, top.k + 2))
-    ideal = np.cumsum(discounts)[np.minimum(np.diff(truth.indptr), top.k) - 1]
-    return float((hits @ discounts / ideal).mean())
+    ideal = np.cumsum(discounts)[np.minimum(np.diff(Y.indptr)[labeled], top.k) - 1]
+    return float((true_labels(top, Y)[labeled] @ discounts / ideal).mean())

@@ -1,7 +1,7 @@
 """Optimizers: Adam for dense weights, Adagrad for numbers of which a step reads few, three for rows of a matrix."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,8 +16,6 @@ class AdamParameter:
     """Weights trained by Adam, with the moments of their gradients."""
 
     value: Floats
-    mean: Floats = field(init=False)
-    square: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         self.mean, self.square = np.zeros_like(self.value), np.zeros_like(self.value)
@@ -33,7 +31,6 @@ class AdagradParameter:
     """Single numbers trained by Adagrad: only those that a step names are read and changed."""
 
     value: Floats
-    square: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         self.square = np.zeros_like(self.value)

@@ -27,6 +27,7 @@ from labelspace.errors import DataError
 from labelspace.estimator.state_constraints import array, ids, is_sorted, must
 from labelspace.kernels.betting import LARGEST_BET, is_precise
 from labelspace.labels.hierarchy import ancestor_probabilities
+from labelspace.training.epochs import true_labels
 from labelspace.types import Bools, Csr, Floats, Hierarchy, Ints, Longs, TopK
 
 CONFIDENCE = 0.9  # higher needs more held-out documents for the same threshold
@@ -99,7 +100,7 @@ class PrecisionThresholds:
         True
         """
         order = np.random.default_rng(random_state).permutation(len(top))
-        probabilities, right = top.scores[order], _right(top, Y)[order]
+        probabilities, right = top.scores[order], true_labels(top, Y)[order]
         n_first = int(FIRST_SHARE * len(top))
         if n_first == 0:
             return cls.none()
@@ -165,13 +166,6 @@ def learn_consistent_precision(
     except DataError:  # so deep that labels have too many ancestors
         return None
     return learn_precision([ancestor_probabilities(top, hierarchy, CLOSED) for top in tops], closed, random_state)
-
-
-def _right(top: TopK, Y: Csr) -> Bools:
-    """Return which labels are right."""
-    rows = np.repeat(np.arange(len(top)), top.k)
-    right = np.asarray(Y[rows, np.maximum(top.labels, 0).ravel()]).reshape(top.labels.shape) > 0
-    return right & (top.labels >= 0)
 
 
 def _starts(probabilities: Floats, most: Longs) -> Longs:

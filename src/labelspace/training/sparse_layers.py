@@ -48,6 +48,7 @@ class SparseLayer:
     def __init__(self, vectors: Floats, normalized: bool = False) -> None:
         n_features, width = vectors.shape
         self.vectors, self.adagrad, self.normalized = vectors, RowAdagrad(n_features), normalized
+        self.squares = self.adagrad.squares  # (n_features,) Adagrad's state of each embedding
         self.squared_norms = np.zeros(width if normalized else 0)  # of the units' vectors
         if normalized:
             for start in range(0, n_features, FEATURE_BLOCK):
@@ -62,11 +63,6 @@ class SparseLayer:
         vectors *= np.float32(init_std)
         vectors[column_counts(X) == 0] = 0.0
         return cls(vectors, normalized)
-
-    @property
-    def squares(self) -> Floats:
-        """Adagrad's state of each embedding. Shape (n_features,)."""
-        return self.adagrad.squares
 
     @property
     def unit_scales(self) -> Floats:
@@ -87,13 +83,7 @@ class SparseLayer:
 
         Entries of features with ``skipped`` (n_features,) at 0 or more are 0.
         """
-        out = np.zeros(len(batch[1]), np.float32)
-
-        def multiply(start: int, stop: int) -> None:
-            kernels.sampled_products(batch[1], batch[2], start, stop, hidden, self.vectors, skipped, out)
-
-        run_blocks(multiply, len(hidden), ROW_BLOCK)
-        return out
+        return products_at(batch, hidden, self.vectors, skipped, ROW_BLOCK)
 
     def update_rows(self, ids: Ints, gradient: Floats, rate: float) -> None:
         """Update the embeddings of some features, each named once, given their gradient (n, width)."""
@@ -146,12 +136,16 @@ def product(A: Csr, B: Floats) -> Floats:
     return embedded(csr_arrays(A), B, np.ones(len(B), np.float32), None, PRODUCT_BLOCK)
 
 
-def products_at(A: Csr, U: Floats, V: Floats) -> Floats:
-    """Return U_i.V_j for each entry (i, j) of A, in the order of its data; U is (n, dim), V is (m, dim)."""
-    out = np.zeros(len(A.indices), np.float32)
+def products_at(A: Batch, U: Floats, V: Floats, skipped: Ints = NO_FEATURES, block: int = PRODUCT_BLOCK) -> Floats:
+    """Return U_i.V_j for each entry (i, j) of A, in the order of its data; U is (n, dim), V is (m, dim).
+
+    Entries of columns with ``skipped`` (m,) at 0 or more are 0.
+    """
+    _, columns, indptr = A
+    out = np.zeros(len(columns), np.float32)
 
     def multiply(start: int, stop: int) -> None:
-        kernels.sampled_products(A.indices, A.indptr, start, stop, U, V, NO_FEATURES, out)
+        kernels.sampled_products(columns, indptr, start, stop, U, V, skipped, out)
 
-    run_blocks(multiply, A.shape[0], PRODUCT_BLOCK)
+    run_blocks(multiply, len(U), block)
     return out

@@ -68,7 +68,7 @@ def test_documents_that_no_feature_tells_apart_are_one_leaf_of_which_some_are_ke
 )
 def test_weights_are_rounded_to_the_range(w, expected):
     rounded = np.array(w)
-    assert round_weights(rounded, 127) == np.count_nonzero(expected)
+    round_weights(rounded, 127)
     assert rounded.tolist() == expected
 
 

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.kernels.csr_arrays import CsrArrays
-from labelspace.models.fastxml.kernels import solve_l1_logistic, to_columns
+from labelspace.models.fastxml.kernels import solve_l1_logistic
 
 
 def problem(n, d, seed, density=0.3):
@@ -59,12 +59,3 @@ def test_separable_sides_and_large_values_stay_finite():
     w, margins, _ = solve(X, np.array([True, False, True, True]), np.full(4, 100.0))
     assert np.isfinite(w).all()
     assert (np.sign(margins) == [1, -1, 1, 0]).all()
-
-
-def test_to_columns_is_tocsc():
-    X = sp.random(20, 9, 0.3, "csr", np.float32, rng=np.random.default_rng(5))
-    values, rows, starts = to_columns(arrays(X), 9)
-    expected = X.tocsc()
-    assert np.array_equal(values, expected.data)
-    assert np.array_equal(rows, expected.indices)
-    assert np.array_equal(starts, expected.indptr)

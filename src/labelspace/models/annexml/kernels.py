@@ -82,11 +82,7 @@ def nearest_partition(data: Floats, features: Ints, weights: Floats, scores: Flo
         row = weights[features[j]]
         for c in range(len(scores)):
             scores[c] += data[j] * row[c]
-    best = 0
-    for c in range(1, len(scores)):
-        if scores[c] > scores[best]:
-            best = c
-    return best
+    return int(np.argmax(scores))
 
 
 @kernel()
@@ -285,12 +281,8 @@ def choose_partitions(x: Floats, features: Ints, learners: Learners, scores: Flo
         for m in range(weights.indptr[features[j]], weights.indptr[features[j] + 1]):
             scores[weights.indices[m]] += x[j] * weights.data[m]
     for i in range(len(chosen)):
-        best = learner_starts[i]
-        for p in range(learner_starts[i] + 1, learner_starts[i + 1]):
-            if scores[p] > scores[best]:
-                best = p
-        chosen[i] = best
-        owner[best] = i
+        chosen[i] = learner_starts[i] + np.argmax(scores[learner_starts[i] : learner_starts[i + 1]])
+        owner[chosen[i]] = i
 
 
 @kernel(fastmath={"reassoc", "contract"})

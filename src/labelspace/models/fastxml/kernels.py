@@ -24,6 +24,7 @@ from labelspace.kernels.compiled import kernel
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.dual_cd import SolverOptions
 from labelspace.kernels.random_numbers import initial_state, next_state, shuffle
+from labelspace.kernels.sparse_layers import group_by_feature
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.kernels.tree_classifiers import compact_rows
 from labelspace.types import Bools, Doubles, Floats, Ints, Longs
@@ -100,25 +101,6 @@ class Tail(NamedTuple):
     norms: Floats
     alpha: float
     gamma: float
-
-
-@kernel()
-def to_columns(X: CsrArrays, n_columns: int) -> CsrArrays:
-    """Return a CSR matrix as CSC: values, rows, and where each column begins."""
-    values, columns, ends = X
-    starts = np.zeros(n_columns + 1, np.int64)
-    for column in columns:
-        starts[column + 1] += 1
-    for column in range(n_columns):
-        starts[column + 1] += starts[column]
-    at = starts[:-1].copy()
-    by_column, rows = np.empty(len(values), np.float32), np.empty(len(values), np.int32)
-    for row in range(len(ends) - 1):
-        for j in range(ends[row], ends[row + 1]):
-            to = at[columns[j]]
-            by_column[to], rows[to] = values[j], row
-            at[columns[j]] = to + 1
-    return CsrArrays(by_column, rows, starts)
 
 
 @kernel()
@@ -298,19 +280,16 @@ def partition_by_ndcg(targets: Targets, n_labels: int, positive: Bools) -> int:
 
 
 @kernel()
-def round_weights(w: Doubles, max_value: int) -> int:
-    """Scale weights so that the largest is ``max_value``, and round them; return how many are not 0.
+def round_weights(w: Doubles, max_value: int) -> None:
+    """Scale weights so that the largest is ``max_value``, and round them.
 
     A split needs only the sign of w.x, so the scale is not kept.
     """
     largest = 0.0
     for value in w:
         largest = max(largest, abs(value))
-    n_kept = 0
     for j in range(len(w)):
         w[j] = np.rint(w[j] / largest * max_value) if largest > 0.0 else 0.0
-        n_kept += w[j] != 0.0
-    return n_kept
 
 
 @kernel()
@@ -327,31 +306,25 @@ def split_node(
     own = Targets(CsrArrays(node_gains, node_labels, ends), targets.row_weights[rows], targets.discounts)
     partition_by_ndcg(own, len(label_ids), positive)
     n_positive = positive.sum()
-    if n_positive == 0 or n_positive == n:
+    if not 0 < n_positive < n:
         return np.empty(0, np.int32), np.empty(0, np.int8)
     costs = np.empty(n)
     for i in range(n):
         costs[i] = options.C * n / (n_positive if positive[i] else n - n_positive)
     values, columns, ends, feature_ids = compact_rows(X, rows, new_id)
-    by_column = to_columns(CsrArrays(values, columns, ends), len(feature_ids))
+    entries = group_by_feature(values, columns, ends, np.zeros(len(feature_ids), np.int64))  # numbered as they come
+    by_column = CsrArrays(entries.values, entries.rows, entries.ends)
     w, margins = np.zeros(len(feature_ids)), np.zeros(n)
     solve_l1_logistic(by_column, positive, costs, options.tolerance, options.max_iter, w, margins)
-    n_kept = round_weights(w, MAX_WEIGHT)
+    round_weights(w, MAX_WEIGHT)
     for i in range(n):
         margin = 0.0
         for j in range(ends[i], ends[i + 1]):
             margin += values[j] * w[columns[j]]
         positive[i] = margin >= 0.0
     n_positive = positive.sum()
-    if n_positive == 0 or n_positive == n:
-        n_kept = 0
-    features, weights = np.empty(n_kept, np.int32), np.empty(n_kept, np.int8)
-    size = 0
-    for j in range(len(w)):
-        if w[j] != 0.0 and size < n_kept:
-            features[size], weights[size] = feature_ids[j], w[j]
-            size += 1
-    return features, weights
+    kept = np.flatnonzero(w) if 0 < n_positive < n else np.empty(0, np.int64)
+    return feature_ids[kept], w[kept].astype(np.int8)
 
 
 @kernel()

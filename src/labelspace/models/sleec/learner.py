@@ -37,32 +37,18 @@ MAX_ITERATIONS = 200  # of conjugate gradients
 TOLERANCE = 1e-2  # of the residual, relative to the right side: a smaller one gains nothing
 
 
-class ObservedProducts:
-    """The set Omega: for each document the nearest by labels, with the products G of their unit label vectors."""
-
-    def __init__(self, Y: Csr, n_neighbors: int) -> None:
-        n = Y.shape[0]
-        nearest = nearest_by_labels(Y, min(n_neighbors, n))
-        known = nearest.labels >= 0
-        indptr = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
-        self.G: Csr = sp.csr_matrix((nearest.scores[known], nearest.labels[known], indptr), shape=(n, n))
-        by_column = sp.csr_matrix((np.arange(self.G.nnz), self.G.indices, self.G.indptr), shape=(n, n)).T.tocsr()
-        self.columns, self.column_ptr = by_column.indices, by_column.indptr
-        self.order: Longs = by_column.data  # of the transposed entries
-
-    def with_values(self, values: Floats) -> Csr:
-        """Return the matrix with these values at Omega."""
-        return sp.csr_matrix((values, self.G.indices, self.G.indptr), shape=self.G.shape)
-
-    def transposed(self, values: Floats) -> Csr:
-        """Return the transpose of ``with_values``."""
-        return sp.csr_matrix((values[self.order], self.columns, self.column_ptr), shape=self.G.shape)
+def observed_products(Y: Csr, n_neighbors: int) -> Csr:
+    """Return G (n, n): products of unit label vectors, for each document those with the nearest by labels (Omega)."""
+    n = Y.shape[0]
+    nearest = nearest_by_labels(Y, min(n_neighbors, n))
+    known = nearest.labels >= 0
+    indptr = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+    return sp.csr_matrix((nearest.scores[known], nearest.labels[known], indptr), shape=(n, n))
 
 
-def truncated_svd(observed: ObservedProducts, dim: int, rng: Rng) -> tuple[Floats, Floats]:
+def truncated_svd(G: Csr, dim: int, rng: Rng) -> tuple[Floats, Floats]:
     """Return U and V (n, dim) with U V' the best approximation of G, zero outside of Omega, by subspace iteration."""
-    G, transposed = observed.G, observed.transposed(observed.G.data)
-    n = G.shape[0]
+    n, transposed = G.shape[0], G.T.tocsr()
     basis = rng.standard_normal((n, min(dim + OVERSAMPLING, n)), np.float32)
     for _ in range(POWER_ITERATIONS):
         basis = np.linalg.qr(product(G, basis))[0]
@@ -80,17 +66,18 @@ def label_embeddings(Y: Csr, params: Sleec, rng: Rng, tick: Tick) -> Floats:
 
     Each step has the best length. The steps stop when a pass lowers the error by less than the share ``tol``.
     """
-    observed = ObservedProducts(Y, params.n_label_neighbors)
-    U, V = truncated_svd(observed, params.embedding_dim, rng)
-    error = observed.G.data - products_at(observed.G, U, V)
-    squared = float(error @ error)
+    G = observed_products(Y, params.n_label_neighbors)
+    U, V = truncated_svd(G, params.embedding_dim, rng)
+    omega, error = csr_arrays(G), G.copy()  # G - U V' at Omega
+    error.data = G.data - products_at(omega, U, V)
+    squared = float(error.data @ error.data)
     for done in range(1, params.max_iter + 1):
         tick(1)
-        direction = product(observed.with_values(error), V)
-        error = _step(U, direction, error, products_at(observed.G, direction, V))
-        direction = product(observed.transposed(error), U)
-        error = _step(V, direction, error, products_at(observed.G, U, direction))
-        previous, squared = squared, float(error @ error)
+        direction = product(error, V)
+        error.data = _step(U, direction, error.data, products_at(omega, direction, V))
+        direction = product(error.T.tocsr(), U)
+        error.data = _step(V, direction, error.data, products_at(omega, U, direction))
+        previous, squared = squared, float(error.data @ error.data)
         if previous - squared <= params.tol * previous:
             tick(params.max_iter - done)
             break

@@ -16,7 +16,7 @@ Bhatia, Jain, Kar, Varma and Jain, "Sparse Local Embeddings for Extreme Multi-la
 
 | the paper's symbol | here |
 |---|---|
-| Omega, P_Omega(Y'Y) | ``ObservedProducts``, ``ObservedProducts.G`` |
+| P_Omega(Y'Y) | ``observed_products`` |
 | Z | ``label_embeddings`` |
 | V, the regressors | W, ``Learner.weights`` |
 | lambda, mu | 1 / 2C, ``l1`` |

@@ -169,17 +169,12 @@ class XMLCNN(Model):
         schedule = batch_schedule(documents.n, self.batch_size, self.epochs, STEPS, EPOCHS, usual=USUAL_BATCH_SIZE)
         run_epoch = partial(self._run_epoch, net, documents, Y, schedule, context.progress)
 
-        def validate() -> float:
-            assert validation is not None
-            self._store(net, sample)
-            return r_precision(self._rank(validation[0], min(VALIDATION_K, Y.shape[1]), self.seen_), validation[1])
-
+        validate = None if validation is None else partial(self._validation_score, net, sample, *validation)
         data = [(documents, Y)] if validation is None else [(documents, Y), validation]
         tables = [table for part, labels in data for table in (part.table(), labels)]
         fingerprint = {"params": self.get_params(), "data": data_fingerprint(*tables)}
         with threadpool_limits(1, user_api="blas"):
-            check = None if validation is None else validate
-            scores = run_epochs(net, schedule[1], run_epoch, check, self.patience, fingerprint, context.checkpoint)
+            scores = run_epochs(net, schedule[1], run_epoch, validate, self.patience, fingerprint, context.checkpoint)
             self._store(net, sample)
         self.validation_scores_ = scores
 
@@ -206,6 +201,10 @@ class XMLCNN(Model):
             rates = (self.learning_rate * decay, self.feature_learning_rate * decay)
             net.train_step(batch, Y, rows, self.dropout, rates, rng)
             progress("batches", done, epochs * n_batches)
+
+    def _validation_score(self, net: ConvolutionalNet, sample: Documents, documents: Documents, Y: Csr) -> float:
+        self._store(net, sample)
+        return r_precision(self._rank(documents, min(VALIDATION_K, Y.shape[1]), self.seen_), Y)
 
     def _store(self, net: ConvolutionalNet, sample: Documents) -> None:
         """Make step 6; what batches normalized is normalized by a sample of the documents from now on."""

