@@ -23,9 +23,8 @@ def labels_without(Y: Csr, filtered: Csr) -> Csr:
     >>> labels_without(sp.csr_matrix([[1, 1, 0]]), sp.csr_matrix([[1, 0, 0]])).toarray().tolist()
     [[0, 1, 0]]
     """
-    check_filtered(filtered, Y.shape[0])
     kept = Y.copy()
-    kept.data[_are_filtered(_rows(Y), Y.indices, filtered)] = 0
+    kept.data[_are_filtered(_rows(Y), Y.indices, filtered, Y.shape[0])] = 0
     kept.eliminate_zeros()
     return kept
 
@@ -38,24 +37,19 @@ def predictions_without(top: TopK, filtered: Csr, k: int) -> TopK:
     >>> predictions_without(top, sp.csr_matrix([[1, 0, 0]]), k=2).labels.tolist()
     [[2, 1]]
     """
-    check_filtered(filtered, len(top))
     rows = np.broadcast_to(np.arange(len(top))[:, None], top.labels.shape)
-    return top.where(~_are_filtered(rows, top.labels, filtered), k)
-
-
-def check_filtered(filtered: Csr, n: int) -> None:
-    """Raise DataError unless there is a row of filtered labels for each of n documents."""
-    if filtered.shape[0] != n:
-        rule = f"filtered labels must have one row per document, but have {filtered.shape[0]} for {n}"
-        raise DataError(f"{rule}; give those of the same documents")
+    return top.where(~_are_filtered(rows, top.labels, filtered, len(top)), k)
 
 
 def _rows(matrix: Csr) -> Longs:
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
-def _are_filtered(rows: Longs, labels: Ints | Longs, filtered: Csr) -> Bools:
-    """Return whether each pair of a document and a label is filtered."""
+def _are_filtered(rows: Longs, labels: Ints | Longs, filtered: Csr, n: int) -> Bools:
+    """Return whether each pair of a document and a label is filtered; raise DataError unless there are n documents."""
+    if filtered.shape[0] != n:
+        rule = f"filtered labels must have one row per document, but have {filtered.shape[0]} for {n}"
+        raise DataError(f"{rule}; give those of the same documents")
     n_labels = max(filtered.shape[1], int(labels.max(initial=0)) + 1)
     pairs = _rows(filtered)[filtered.data != 0] * n_labels + filtered.indices[filtered.data != 0]
     return np.isin(rows * n_labels + labels, pairs) & (labels >= 0)

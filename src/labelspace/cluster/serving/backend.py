@@ -129,6 +129,10 @@ class ServingCluster:
         """The number of batches in progress: all shards work on the same batch, replicas on one each."""
         return IN_FLIGHT if self.sharded else self.n_actors
 
+    def actor_names(self, model: str) -> list[str]:
+        """Return the names of the actors of a model, in the order of its parts."""
+        return [f"{model}-{number}" for number in range(self.n_actors)]
+
 
 @contextmanager
 def serving(cluster: Cluster, models: Mapping[str, str], n_actors: int, sharded: bool) -> Iterator[ServingCluster]:
@@ -178,7 +182,7 @@ def _start(served: ServingCluster, model: str, parts: Sequence[SavedPart], memor
     resources = {"num_cpus": 1, "memory": memory, "max_restarts": -1, "scheduling_strategy": "SPREAD"}
     load: Callable[[SavedPart], Any] = load_part if served.sharded else load_replica
     remote = remote_class().options
-    names = [_name(model, number) for number in range(len(parts))]
+    names = served.actor_names(model)
     actors = [remote(name=name, namespace=served.namespace, **resources).remote(load) for name in names]
     try:
         ready = [actor.prepare.remote(part) for actor, part in zip(actors, parts, strict=True)]
@@ -192,10 +196,6 @@ def _start(served: ServingCluster, model: str, parts: Sequence[SavedPart], memor
     return actors
 
 
-def _name(model: str, number: int) -> str:
-    return f"{model}-{number}"
-
-
 class ClusterBackend:
     """Load models of a worker that call actors; connect to the cluster when the first is loaded."""
 
@@ -206,7 +206,9 @@ class ClusterBackend:
 
     def load(self, name: str, folder: Path) -> Tagger:
         """Load a model whose shards or replicas answer; they load its version too."""
-        self._connect()
+        with self._lock:
+            if not import_module("ray").is_initialized():
+                self._stack.enter_context(connect(self.served.address))
         saved, tagger = read_version(folder)
         actors = self._actors(name)
         if self.served.sharded:
@@ -231,16 +233,10 @@ class ClusterBackend:
         """Disconnect from the cluster."""
         self._stack.close()
 
-    def _connect(self) -> None:
-        with self._lock:
-            if not import_module("ray").is_initialized():
-                self._stack.enter_context(connect(self.served.address))
-
     def _actors(self, model: str) -> list[Any]:
         get_actor = import_module("ray").get_actor
         try:
-            names = [_name(model, number) for number in range(self.served.n_actors)]
-            return [get_actor(name, namespace=self.served.namespace) for name in names]
+            return [get_actor(name, namespace=self.served.namespace) for name in self.served.actor_names(model)]
         except ValueError as error:
             problem = "are not: the cluster or the supervisor was restarted; start the server again"
             raise ClusterError(f"the processes of {model} must be on the cluster, but {problem}") from error

@@ -76,7 +76,8 @@ def plan(
 
 
 def _plan_row(row: Row, dataset: str | None, pattern: str | None, given: Recipes) -> PlannedRow:
-    selected = pattern is None or _matches(row.label, pattern)
+    label, part = row.label.casefold(), (pattern or "").casefold()
+    selected = part in label or fnmatchcase(label, part)
     if row.method is None:
         return PlannedRow(row, None, NOT_HERE, selected)
     if row.method not in METHODS:
@@ -94,11 +95,6 @@ def _plan_row(row: Row, dataset: str | None, pattern: str | None, given: Recipes
     except LabelspaceError as error:  # such as a package that is not installed
         return PlannedRow(row, None, str(error), selected)
     return PlannedRow(row, recipe, "", selected)
-
-
-def _matches(label: str, pattern: str) -> bool:
-    label, pattern = label.casefold(), pattern.casefold()
-    return pattern in label or fnmatchcase(label, pattern)
 
 
 @dataclass(frozen=True)
