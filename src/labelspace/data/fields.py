@@ -271,8 +271,7 @@ def field_records(rows: Rows, fields: Fields, with_labels: bool = True, first: i
             standard["id"] = row.get(fields.id)
         if fields.features in row:
             standard["features"] = row[fields.features]
-        labels = row_labels(row, fields, location) if with_labels else ()
-        yield to_record(standard, number, location, labels)
+        yield to_record(standard, number, location, row_labels(row, fields, location) if with_labels else ())
 
 
 def _text(row: Mapping[str, object], columns: Sequence[str], location: Location) -> dict[str, object]:

@@ -291,8 +291,7 @@ def to_records(dataset: Dataset) -> Iterator[Record]:
     features = repeat(None, n) if dataset.X is None else format_features(dataset.X)
     for row, (id_, text, pairs) in enumerate(zip(ids, texts, features, strict=True)):
         entries = slice(Y.indptr[row], Y.indptr[row + 1])
-        labels = Y.indices[entries][Y.data[entries] != 0]
-        yield Record(id_, text, pairs, tuple(names[np.sort(labels)]))
+        yield Record(id_, text, pairs, tuple(names[np.sort(Y.indices[entries][Y.data[entries] != 0])]))
 
 
 def is_numbered(labels: LabelSpace) -> bool:

@@ -227,10 +227,9 @@ def _close_names(item: str, names: Iterable[str]) -> list[str]:
 
 
 def _described(given: dict[str, list[str | Path]]) -> str:
-    parts = [_some(given["include"])] if given["include"] else []
-    parts += [f"under {_some(given['under'])}"] if given["under"] else []
-    parts = parts or ["all"]
-    return ", ".join([*parts, f"without {_some(given['exclude'])}"] if given["exclude"] else parts)
+    words = {"include": "", "under": "under ", "exclude": "without "}
+    parts = [word + _some(given[option]) for option, word in words.items() if given[option]]
+    return ", ".join(parts if given["include"] or given["under"] else ["all", *parts])
 
 
 def _some(items: Sequence[str | Path]) -> str:

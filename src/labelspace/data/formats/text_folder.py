@@ -148,8 +148,7 @@ def write(path: str | Path, dataset: Dataset) -> None:
 
 
 def _write_documents(folder: Path, dataset: Dataset) -> None:
-    has_uris = any(concept.uri for concept in dataset.labels.concepts or ())
-    ending = SUBJECTS[0] if has_uris else SUBJECTS[1]
+    ending = SUBJECTS[0] if any(concept.uri for concept in dataset.labels.concepts or ()) else SUBJECTS[1]
     taken: set[str] = set()
     for record in to_records(dataset):
         name, text = record.id, record.text or ""

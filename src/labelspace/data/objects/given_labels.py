@@ -71,13 +71,8 @@ def _of_cells(cells: Sequence[Any], separator: str | None, detect: bool) -> list
     if separator is None and detect:
         _check_single([cell for cell in cells if isinstance(cell, str)])
     mark = None if separator == NO_SEPARATOR else separator
-
-    def names(cell: Any) -> list[Any]:  # noqa: ANN401 - a text, an id or a missing value
-        if is_missing(cell):
-            return []
-        return split_cell(cell, mark) if isinstance(cell, str) else [int(cell)]
-
-    return list(map(names, cells))
+    present = ("" if is_missing(cell) else cell for cell in cells)
+    return [split_cell(cell, mark) if isinstance(cell, str) else [int(cell)] for cell in present]
 
 
 def _check_single(cells: Sequence[str]) -> None:

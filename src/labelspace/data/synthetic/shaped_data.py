@@ -26,7 +26,7 @@ from labelspace.data.sparse_rows import format_rows
 from labelspace.data.synthetic.kernels import DrawnLabels, Words, synthetic_features
 from labelspace.errors import DataError, ParameterError
 from labelspace.store.atomic import replacing_folder
-from labelspace.types import Csr, Dataset, Doubles, Floats, Ints, LabelSpace, Longs, Progress, no_progress
+from labelspace.types import Csr, Dataset, Floats, Ints, LabelSpace, Longs, Progress, no_progress
 
 _MIN_DOCUMENTS = 100  # in train and in test
 _LABELS_PER_LABEL = 20  # labels of the data set per label of a document
@@ -226,26 +226,17 @@ def _blocks(shape: Shape, seed: int, block: int, split: Split) -> Iterator[tuple
     lengths = np.clip(np.rint(drawn), 1, min(_LONGEST * mean, shape.features / 4)).astype(np.int32)
     key = rng.integers(2**64, dtype=np.uint64)
     topics = np.array([max(shape.labels // size, 2) for size in LABELS_PER_TOPIC])
-    words = Words(word_key, by_rank, _weights(by_rank), _shares(shape), topics)
+    weights = np.empty(len(by_rank), np.float32)
+    weights[by_rank] = 1.0 + np.log1p(np.arange(len(by_rank)))
+    draws = np.array([shape.own_words * shape.labels_per_document, TOPIC_DRAWS])
+    shares = draws / max(shape.nonzeros_per_document, draws.sum() / 0.75)  # at most three quarters in all
+    words = Words(word_key, by_rank, weights, shares, topics)
     for start in range(0, n, block):
         rows = slice(start, min(start + block, n))
         y = Y[rows]
         documents = DrawnLabels(y.indptr, y.indices, positions[rows], lengths[rows])
         indptr, indices, values = synthetic_features(start, key, documents, words)
         yield sp.csr_matrix((values, indices, indptr), shape=(y.shape[0], shape.features)), y
-
-
-def _shares(shape: Shape) -> Doubles:
-    """Return the shares of draws from the words of labels and of topics: at most three quarters in all."""
-    draws = np.array([shape.own_words * shape.labels_per_document, TOPIC_DRAWS])
-    return np.asarray(draws / max(shape.nonzeros_per_document, draws.sum() / 0.75))
-
-
-def _weights(by_rank: Ints) -> Floats:
-    """Return the weight of each feature: 1 plus the logarithm of its rank."""
-    weights = np.empty(len(by_rank), np.float32)
-    weights[by_rank] = 1.0 + np.log1p(np.arange(len(by_rank)))
-    return weights
 
 
 def write_shaped(

@@ -49,8 +49,7 @@ class Matching:
         for row in np.flatnonzero(ids < len(before)).tolist():
             label = int(ids[row])
             name = before.names[label]
-            of_vocabulary = before.concept(label).names.get(naming.language)
-            if bases[row] in (name, of_vocabulary):
+            if bases[row] in (name, before.concept(label).names.get(naming.language)):
                 kept[row] = name
         gone = (before.names[label] for label in np.flatnonzero(rows < 0).tolist())
         names, homonyms = unique_names(bases, kept, gone, vocabulary.endings)

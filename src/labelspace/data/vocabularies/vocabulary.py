@@ -197,8 +197,7 @@ class Naming:
         voc = self.vocabulary
         names = self._names(row)
         names.pop(NO_LANGUAGE, None)
-        hidden = self._hidden(row, name, self._shown(row, name))
-        return Concept(voc.uris[row], voc.notation(row), names, hidden)
+        return Concept(voc.uris[row], voc.notation(row), names, self._hidden(row, name, self._shown(row, name)))
 
     def notes(self) -> list[Note]:
         """Return notes on what ``bases`` found, and on what the labels lack of the vocabulary."""
