@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import sys
 import threading
 import tracemalloc
 
@@ -12,7 +13,7 @@ from labelspace.data.dataset_file import files_of
 from labelspace.data.records import Record
 from labelspace.data.source import Source, iter_records, open_source, read_dataset, write_dataset
 from labelspace.errors import DataError
-from labelspace.types import Fields, LabelSpace
+from labelspace.types import Columns, Fields, LabelSpace
 
 LINE = '{{"text": "{}", "labels": ["{}"]}}\n'
 
@@ -192,3 +193,41 @@ def test_the_files_of_a_split(tmp_path):
     for name in ("trn_X_Xf.txt", "trn_X_Y.txt"):
         (pairs / name).write_text("")
     assert [file.name for file in files_of(pairs / "trn_X_Xf.txt")] == ["trn_X_Xf.txt", "trn_X_Y.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.jsonl", '{"text": "x"}\n{"text": "y", "labels": ["cat", "dog"]}\n', [(), ("cat", "dog")]),
+        ("a.jsonl", '{"text": "x", "labels": null}\n', [()]),
+        ("a.csv", "title,tags\nx,cat;dog\ny,\n", [("cat", "dog"), ()]),
+        ("a.csv", "title\nx\n", [()]),
+        ("a.txt", "x\ny\n", [(), ()]),
+        ("a.txt", "__label__cat x\n__label__dog y\n", [("cat",), ("dog",)]),
+        ("a.csv", "", []),
+    ],
+)
+def test_documents_of_a_stream_have_labels_if_these_are_asked_for(tmp_path, name, content, expected):
+    path = tmp_path / name
+    path.write_text(content)
+    known = LabelSpace(["cat", "dog"])
+    assert [record.labels for record in iter_records(path, known=known)] == expected
+    if "__label__" not in content:
+        assert all(record.labels == () for record in iter_records(path))
+
+
+def test_json_lines_of_a_pipe_have_labels_even_if_the_first_document_has_none(monkeypatch):
+    lines = b'{"text": "x"}\n{"text": "y", "labels": ["cat"]}\n'
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    assert [record.labels for record in iter_records("-", known=LabelSpace(["cat"]))] == [(), ("cat",)]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    assert [(record.text, record.labels) for record in iter_records("-")] == [("x", ()), ("y", ())]
+
+
+def test_rows_of_a_table_have_labels_only_with_all_columns_of_labels(tmp_path):
+    columns = Columns(("title",), (("brand",),))
+    for content, expected in (("title,brand\nx,Trm\n", ("brand: Trm",)), ("title\nx\n", ())):
+        path = tmp_path / "a.csv"
+        path.write_text(content)
+        [record] = iter_records(path, columns=columns, known=LabelSpace(["brand: Trm"]))
+        assert (record.text, record.labels) == ("title: x", expected)

@@ -1,6 +1,6 @@
 """Read a data file of any format: what it is, is detected, and reported to ``ReadOptions.say`` in one line."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -179,6 +179,31 @@ def _file_fields(path: str | Path, fmt: RowFormat, labels: LabelSpace | None, op
         raise DataError(f"{path} must hold at least one document, but has none; give another file")
     is_known = None if known is None else lambda name: known.find(name) is not None
     return detect_fields(ColumnSample(path, names, sample), options, is_known)
+
+
+def labeled_layout(
+    path: str | Path, fmt: RowFormat, known: LabelSpace, options: ReadOptions
+) -> Columns | Fields | None:
+    """Return what columns hold of documents that may have labels, by the content of a file; None without labels."""
+    with fmt.rows(path, options) as rows:
+        names = list(rows.names())
+    if not names or (options.columns is not None and is_table(names, options.columns, with_labels=False)):
+        return layout_of_names(path, names, options)
+    fields = _file_fields(path, fmt, known, options)
+    if not fields.labels:
+        return None
+    _tell(path, fmt, options, fields)
+    return fields
+
+
+def layout_of_names(path: str | Path, names: Sequence[str], options: ReadOptions) -> Columns | Fields | None:
+    """Return what columns hold of documents that may have labels, by their names only; None without labels."""
+    if not names:
+        return None
+    if options.columns is not None and is_table(names, options.columns, with_labels=False):
+        return options.columns if set(options.columns.output_names) <= set(names) else None
+    fields = detect_fields(ColumnSample(path, names), options)
+    return fields if fields.labels else None
 
 
 def _sampled(rows: Rows, columns: Collection[str], n: int) -> Iterator[list[object]]:

@@ -61,10 +61,19 @@ class DocumentSketch(Stateful):
 
     def share(self, documents: Any) -> float | None:  # noqa: ANN401 - texts, or a matrix of features
         """Return the share of these documents that is among those of the sketch; None if nothing can be told."""
+        n_seen, n_comparable = self.count(documents)
+        return n_seen / n_comparable if n_comparable else None
+
+    def count(self, documents: Any) -> tuple[int, int]:  # noqa: ANN401 - texts, or a matrix of features
+        """Return how many of these documents are among those of the sketch, and of how many this can be told.
+
+        >>> DocumentSketch.of(["bake bread", "grill fish"]).count(["bake bread", "a text of its own", ""])
+        (1, 2)
+        """
         hashes = document_hashes(documents)
         if not self.complete_:
             hashes = hashes[hashes <= self.hashes_[-1]]
-        return float(np.isin(hashes, self.hashes_).mean()) if len(hashes) else None
+        return int(np.isin(hashes, self.hashes_).sum()), len(hashes)
 
 
 def document_hashes(documents: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 - texts, or a matrix of features

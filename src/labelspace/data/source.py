@@ -13,7 +13,15 @@ from typing import Literal, Unpack, get_args, overload
 
 from labelspace.data.archives import files_in, is_data_file, is_folder, without_compression
 from labelspace.data.cache.folder import CacheFolder
-from labelspace.data.dataset_file import KNOWN, detect_format, read_dataset, read_head, settle
+from labelspace.data.dataset_file import (
+    KNOWN,
+    detect_format,
+    labeled_layout,
+    layout_of_names,
+    read_dataset,
+    read_head,
+    settle,
+)
 from labelspace.data.fields import ColumnSample, describe_fields, detect_fields, field_records
 from labelspace.data.files import STDIN, detect_encoding
 from labelspace.data.formats import fasttext, matrices, pecos, text_folder, xmc_pairs
@@ -55,9 +63,15 @@ def writable_format(path: str | Path, name: str | None = None) -> AnyFormat:
 
 
 def iter_records(
-    path: str | Path, ready_made: bool = False, columns: Columns | None = None, options: ReadOptions | None = None
+    path: str | Path,
+    ready_made: bool = False,
+    columns: Columns | None = None,
+    options: ReadOptions | None = None,
+    known: LabelSpace | None = None,
 ) -> Iterator[Record]:
     """Stream the documents of a file of any size, without labels; with ``columns`` it may be such a table.
+
+    With the labels ``known`` of a model, documents of a file with labels have them.
 
     A ``.txt`` is plain text, one document per line; with ``ready_made`` it has rows of features, as for
     ``read_dataset``. Files without a known extension, and ``-`` (the standard input), are JSON lines if the first line
@@ -67,9 +81,11 @@ def iter_records(
     options = options if columns is None else replace(options, columns=columns)
     if options.format is None and _is_plain(path, ready_made, options):
         encoding = options.encoding or detect_encoding(path)
-        return iter_lines(path, encoding) if file_format(path) == _XMC else _lines_or_json(path, encoding, options)
+        return (
+            iter_lines(path, encoding) if file_format(path) == _XMC else _lines_or_json(path, encoding, options, known)
+        )
     fmt, options = settle(path, options)
-    return _streamed(path, fmt, options) if isinstance(fmt, RowFormat) else fmt.documents(path, options)
+    return _streamed(path, fmt, options, known) if isinstance(fmt, RowFormat) else fmt.documents(path, options)
 
 
 def _is_plain(path: str | Path, ready_made: bool, options: ReadOptions) -> bool:
@@ -82,12 +98,22 @@ def _is_plain(path: str | Path, ready_made: bool, options: ReadOptions) -> bool:
     return not by_name and not fasttext.recognizes(read_head(path, options.encoding))
 
 
-def _streamed(path: str | Path, fmt: RowFormat, options: ReadOptions) -> Iterator[Record]:
+def _streamed(path: str | Path, fmt: RowFormat, options: ReadOptions, known: LabelSpace | None) -> Iterator[Record]:
+    labeled = None
+    if known is not None and is_data_file(Path(path)):
+        labeled = labeled_layout(path, fmt, known, options)
     with fmt.rows(path, options) as rows:
-        yield from _records(path, rows, options)
+        if known is not None and not is_data_file(Path(path)):
+            labeled = layout_of_names(path, rows.names(), options)
+        yield from _records(path, rows, options, labeled)
 
 
-def _records(path: str | Path, rows: Rows, options: ReadOptions) -> Iterator[Record]:
+def _records(
+    path: str | Path, rows: Rows, options: ReadOptions, labeled: Columns | Fields | None = None
+) -> Iterator[Record]:
+    """Return the documents of open rows; ``labeled`` says what the columns of documents with labels hold."""
+    if labeled is not None:
+        return layout_records(path, rows, labeled, with_labels=True)
     layout = document_layout(path, rows.names(), options)
     return iter(()) if layout is None else layout_records(path, rows, layout)
 
@@ -105,20 +131,28 @@ def document_layout(path: str | Path, names: Sequence[str], options: ReadOptions
     return fields
 
 
-def layout_records(path: str | Path, rows: Rows, layout: Columns | Fields, first: int = 0) -> Iterator[Record]:
+def layout_records(
+    path: str | Path, rows: Rows, layout: Columns | Fields, first: int = 0, with_labels: bool = False
+) -> Iterator[Record]:
     """Return the documents to tag of open rows; ``first`` is the number of the first row, by default its id."""
     if isinstance(layout, Columns):
-        return table_records(path, rows, layout, with_labels=False, first=first)
-    return field_records(rows, layout, with_labels=False, first=first)
+        return table_records(path, rows, layout, with_labels=with_labels, first=first)
+    return field_records(rows, layout, with_labels=with_labels, first=first)
 
 
-def _lines_or_json(path: str | Path, encoding: str, options: ReadOptions) -> Iterator[Record]:
+def _lines_or_json(path: str | Path, encoding: str, options: ReadOptions, known: LabelSpace | None) -> Iterator[Record]:
     plain = iter_lines(path, encoding)
     first = next(plain, None)
     records = plain if first is None else chain([first], plain)
     if first is None or not (first.text or "").lstrip().startswith("{"):
         return records
-    return _records(path, json_rows(path, ((record.line, record.text or "") for record in records)), options)
+    rows = json_rows(path, ((record.line, record.text or "") for record in records))
+    labeled = None
+    if known is not None:
+        usual = options.labels or (() if options.fields is None else options.fields.labels) or ("labels",)
+        names = [*rows.names(), *usual]  # the first document may have no labels
+        labeled = layout_of_names(path, list(dict.fromkeys(names)), options)
+    return _records(path, rows, options, labeled)
 
 
 @dataclass
