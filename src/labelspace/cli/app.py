@@ -7,7 +7,21 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from labelspace.cli import compare, data, demo, evaluate, explain, inspect, reproduce, serve, tune, vocab, warmup
+from labelspace.cli import (
+    compare,
+    data,
+    demo,
+    evaluate,
+    explain,
+    inspect,
+    learn,
+    reproduce,
+    serve,
+    tune,
+    versions,
+    vocab,
+    warmup,
+)
 from labelspace.cli.arguments import GroupedCommand
 from labelspace.cli.console import CompilationNotice
 from labelspace.cli.predict.predict import predict
@@ -63,6 +77,9 @@ COMMANDS: dict[typer.Typer, dict[str, Callable[..., None]]] = {
         "evaluate": evaluate.evaluate,
         "predict": predict,
         "explain": explain.explain,
+        "learn": learn.learn,
+        "history": versions.history,
+        "rollback": versions.rollback,
         "serve": serve.serve,
         "compare": compare.compare,
         "tune": tune.tune,

@@ -23,6 +23,10 @@ DataPath = Annotated[Path, Argument(metavar="DATA", help="A folder with train.* 
 ModelPath = Annotated[Path, Argument(metavar="MODEL", help="A folder saved by `labelspace train`.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object on stdout and nothing else.")]
 Ks = Annotated[str, Option("--k", metavar="1,3,5", help="Cutoff ranks of the metrics.")]
+Keep = Annotated[
+    int | None,
+    Option(metavar="N", min=0, help="Older versions that are kept next to the model, in MODEL.versions. Default: 5."),
+]
 READING_PANEL = "How files are read (what is not given is detected, and reported)"
 OF_DOCUMENTS = ("text", "id", "embeddings", "delimiter", "encoding", "format")
 OF_LABELS = ("labels", "label_separator", "normalize_labels", "inputs", "outputs")

@@ -72,15 +72,17 @@ def latency(predict: Callable[[Any], object], inputs: Any, seed: int = 0) -> dic
     return {f"latency_ms_p{p}": round(float(np.percentile(taken, p)), 4) for p in (50, 99)}
 
 
-def parse_duration(text: str) -> float:
+def parse_duration(text: str, option: str = "--budget") -> float:
     """Return the seconds of a duration such as 90s, 2m or 1h30m; a number without a unit is seconds.
+
+    ``option`` is named in the error.
 
     >>> parse_duration("2m"), parse_duration("1h30m"), parse_duration("90"), parse_duration("1.5m")
     (120.0, 5400.0, 90.0, 90.0)
     """
     match = DURATION.fullmatch(text.strip().lower())
     if match is None or not any(match.groups()):
-        rule = "--budget must be a duration such as 90s, 2m or 1h30m"
+        rule = f"{option} must be a duration such as 90s, 2m or 1h30m"
         raise ParameterError(f"{rule}, but is {text!r}; write it like these")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return 3600 * hours + 60 * minutes + seconds

@@ -7,7 +7,7 @@
 - ``tail``: maximum number of training documents of a tail label. ``hierarchy``: over the columns of Y.
 """
 
-from labelspace.metrics.bootstrap import compare_with_best, confidence_intervals
+from labelspace.metrics.bootstrap import compare_with_best, confidence_intervals, paired_difference
 from labelspace.metrics.calibration import ReliabilityBins, expected_calibration_error
 from labelspace.metrics.evaluation import (
     DocumentValues,
@@ -72,6 +72,7 @@ __all__ = [
     "most_common",
     "most_filtered",
     "ndcg_at_k",
+    "paired_difference",
     "per_document",
     "precision_at_k",
     "predictions_without",

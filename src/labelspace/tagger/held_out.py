@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.data.document_sketch import document_hashes
+from labelspace.data.label_mapping import widened
 from labelspace.estimator import Stateful, learned
 from labelspace.estimator.state_constraints import array, must, offsets, sparse
 from labelspace.kernels.tokenize import Bytes
@@ -16,35 +18,30 @@ from labelspace.types import Bools, Csr, Dataset, LabelSpace, Longs
 
 
 class HeldOutDocuments(Stateful):
-    """Texts or features of documents, with the names of their labels, which may be unknown to the model.
+    """Texts or features of documents, and the ids of their labels, which no later change of a model changes.
 
     >>> from labelspace.data.texts import dataset_from_names
-    >>> sample = HeldOutDocuments.of(dataset_from_names(["bake bread", "grill fish"], [["bread"], ["fish"]]))
-    >>> sample.dataset().texts, sample.dataset().labels.names
-    (['bake bread', 'grill fish'], ['bread', 'fish'])
+    >>> documents = dataset_from_names(["bake bread", "grill fish"], [["bread"], ["fish"]])
+    >>> HeldOutDocuments.of(documents).dataset(documents.labels.extended(["toast"])).texts
+    ['bake bread', 'grill fish']
     """
 
     name = "held_out"
 
     text_bytes_: Bytes = learned(array("uint8", "n_text_bytes"))
     text_starts_: Longs = learned(offsets("n_texts", into="n_text_bytes"))
-    label_bytes_: Bytes = learned(array("uint8", "n_label_bytes"))
-    label_starts_: Longs = learned(offsets("n_labels", into="n_label_bytes"))
     features_: Csr = learned(sparse("float32", "n", "n_features"))  # without columns if there are texts
     labels_: Csr = learned(sparse("float32", "n", "n_labels"))
 
     @classmethod
     def of(cls, documents: Dataset) -> Self:
-        """Return these documents, with the labels that they have."""
+        """Return these documents, whose labels have the ids of the model's."""
         made = cls()
-        used = np.unique(documents.Y.indices)
-        names = [documents.labels.names[label] for label in used.tolist()]
         X = documents.X if documents.texts is None else None
         empty = sp.csr_matrix((len(documents), 0), dtype=np.float32)
         made.text_bytes_, made.text_starts_ = _joined(documents.texts or [])
-        made.label_bytes_, made.label_starts_ = _joined(names)
         made.features_ = empty if X is None else sp.csr_matrix(X, dtype=np.float32)
-        made.labels_ = sp.csr_matrix(documents.Y[:, used], dtype=np.float32)
+        made.labels_ = sp.csr_matrix(documents.Y, dtype=np.float32)
         return made
 
     def check_state(self) -> None:
@@ -55,28 +52,32 @@ class HeldOutDocuments(Stateful):
         must(n_texts == 0 or self.features_.shape[1] == 0, "texts or features of held-out documents")
         must(bool((self.labels_.data == 1).all()), "ones as labels of held-out documents")
 
+    def check_known(self, n_labels: int) -> None:
+        """Check that the model has the labels of the documents."""
+        n = self.labels_.shape[1]
+        must(n <= n_labels, f"the {n} labels of its held-out documents")
+
     def __len__(self) -> int:
         return int(self.labels_.shape[0])
 
-    def dataset(self) -> Dataset:
-        """Return the documents, with labels of their own."""
+    def dataset(self, labels: LabelSpace) -> Dataset:
+        """Return the documents, with the labels of the model."""
         texts = _split(self.text_bytes_, self.text_starts_)
         X, Y = self.features_.copy(), self.labels_.copy()  # sorted in place: a file may have them in any order
         for matrix in (X, Y):
             matrix.sum_duplicates()
         Y.data[:] = 1
-        names = _split(self.label_bytes_, self.label_starts_)
-        return Dataset(Y, LabelSpace(names), texts or None, None if texts else X)
+        return Dataset(widened(Y, len(labels)), labels, texts or None, None if texts else X)
 
 
-def are_among(documents: Any, others: Any) -> Bools:  # noqa: ANN401 - texts, or a matrix of features
-    """Return which documents, texts or rows of features, are among others; empty ones never are.
+def are_among(documents: Any, hashes: npt.NDArray[np.uint64]) -> Bools:  # noqa: ANN401 - texts, or a matrix of features
+    """Return which documents, texts or rows of features, have one of these hashes; empty ones never have.
 
-    >>> are_among(["bake bread", "", "grill fish"], ["grill fish ", ""]).tolist()
+    >>> are_among(["bake bread", "", "grill fish"], document_hashes(["grill fish ", ""])).tolist()
     [False, False, True]
     """
     found = _has_content(documents)
-    found[found] = np.isin(document_hashes(documents), document_hashes(others))
+    found[found] = np.isin(document_hashes(documents), hashes)
     return found
 
 

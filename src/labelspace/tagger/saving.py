@@ -69,6 +69,8 @@ def _assembled(cls: type[T], folder: str | Path, manifest: dict[str, Any], verif
     tagger.documents_ = part(DOCUMENTS, DocumentSketch)
     tagger.training_documents_ = part(TRAINING_DOCUMENTS, TrainingDocuments)
     tagger.held_out_ = part(HELD_OUT, HeldOutDocuments)
+    if tagger.held_out_ is not None:
+        tagger.held_out_.check_known(len(tagger.labels_))
     tagger.lineage_ = read_lineage(manifest.get(LINEAGE, []))
     return tagger
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,10 +73,13 @@ class VersionedModel:
 
 
 @contextmanager
-def open_versioned(folder: str | Path) -> Iterator[VersionedModel]:
-    """Open a model folder to add versions; raise ModelError if another process does so at the same time."""
+def open_versioned(folder: str | Path, is_changed: bool = True) -> Iterator[VersionedModel]:
+    """Open a model folder to add versions; raise ModelError if another process does so at the same time.
+
+    Unless ``is_changed``, it is only read, and several processes may do so.
+    """
     store.read_manifest(folder)  # before a lock is made next to something else
-    with store.changing(folder):
+    with store.changing(folder) if is_changed else nullcontext():
         manifest = store.read_manifest(folder)
         kept = store.kept_versions(folder)
         yield VersionedModel(Path(folder), manifest, _lineage(Path(folder), manifest, kept))
