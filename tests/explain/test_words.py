@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.explain.words import ColumnSpans, TextWords
+from labelspace.explain.explainer import ColumnSpans, TextWords
 from labelspace.features import Tfidf
 from labelspace.features.base import Occurrences
 from labelspace.models.evidence import ColumnShares, PhraseShare

@@ -83,10 +83,10 @@ class Axis:
         return cls.around([value for value in (*values, *bounds) if value >= reach])
 
     @classmethod
-    def around(cls, values: Sequence[float]) -> Axis:
-        """Return an axis of all values, with a margin."""
+    def around(cls, values: Sequence[float], least: float = 1.0) -> Axis:
+        """Return an axis of all values, with a margin; for equal values, as if they were at least ``least``."""
         low, high = min(values), max(values)
-        room = MARGIN * (high - low) or max(abs(high), 1.0) * MARGIN
+        room = MARGIN * (high - low) or max(abs(high), least) * MARGIN
         return cls(max(low - room, 0.0) if low >= 0 else low - room, high + room)
 
     @classmethod
@@ -96,11 +96,9 @@ class Axis:
         >>> [label for _, label in Axis.of_costs([0.01, 3.0]).ticks]
         ['0.01', '0.1', '1']
         """
-        low, high = min(values), max(values)
-        if max(high, LEAST) / max(low, LEAST) <= WIDE:
-            room = MARGIN * (high - low) or max(abs(high), LEAST) * MARGIN
-            return cls(max(low - room, 0.0), high + room)
-        low, high = max(low, LEAST), max(high, LEAST)
+        low, high = max(min(values), LEAST), max(*values, LEAST)
+        if high / low <= WIDE:
+            return cls.around(values, LEAST)
         room = (high / low) ** MARGIN
         return cls(low / room, high * room, is_log=True)
 

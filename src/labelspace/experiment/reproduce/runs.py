@@ -10,7 +10,7 @@ from labelspace.data.source import Source
 from labelspace.errors import LabelspaceError
 from labelspace.experiment.evaluate import EvaluationOptions, evaluate, saved_megabytes
 from labelspace.experiment.reproduce.published import GAP, Column
-from labelspace.experiment.timing import Seconds, timed
+from labelspace.experiment.timing import timed
 from labelspace.experiment.train import Recipe, training_documents
 from labelspace.features.views import FeatureCache
 from labelspace.models.fit_context import Executor
@@ -78,7 +78,8 @@ class Runner:
                 tagger = recipe.tagger().fit_dataset(train_set, lambda: self.documents.dev, progress, cache=self.cache)
         except (LabelspaceError, MemoryError, ArithmeticError) as error:
             return Finished(None, str(error) or type(error).__name__)
-        return Finished(self._measured(tagger, {"seed": recipe.seed, **seconds(taken)}))
+        seconds = {"train_seconds": round(taken.wall, 3), "train_cpu_seconds": round(taken.cpu, 3)}
+        return Finished(self._measured(tagger, {"seed": recipe.seed, **seconds}))
 
     def _measured(self, tagger: Tagger, about: Mapping[str, Any]) -> dict[str, Any]:
         columns, documents = self.columns, self.documents
@@ -129,8 +130,3 @@ def measured(figures: Mapping[str, Mapping[str, Any]], column: Column) -> float 
     for part in column.metric.split("/"):
         value = value.get(part) if isinstance(value, Mapping) else None
     return value if isinstance(value, int | float) else None
-
-
-def seconds(taken: Seconds) -> dict[str, float]:
-    """Return the wall and CPU seconds of a training, as in the results of ``compare``."""
-    return {"train_seconds": round(taken.wall, 3), "train_cpu_seconds": round(taken.cpu, 3)}
