@@ -26,6 +26,7 @@ from labelspace.cli.arguments import GroupedCommand
 from labelspace.cli.console import CompilationNotice
 from labelspace.cli.predict.predict import predict
 from labelspace.cli.process import check_limits
+from labelspace.cli.review import review
 from labelspace.cli.train import train
 
 app = typer.Typer(
@@ -77,6 +78,7 @@ COMMANDS: dict[typer.Typer, dict[str, Callable[..., None]]] = {
         "evaluate": evaluate.evaluate,
         "predict": predict,
         "explain": explain.explain,
+        "review": review,
         "learn": learn.learn,
         "history": versions.history,
         "rollback": versions.rollback,

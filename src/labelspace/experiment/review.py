@@ -1,0 +1,310 @@
+"""Choose the documents that are worth a person's minute, for ``labelspace review`` and for the inbox of the service.
+
+Each order gives a document a value, and the highest value comes first; a document of value 0 is none of the order.
+
+- ``uncertain``: the share of wrong labels to expect among the first ones that are shown, 1 - the mean probability.
+- ``disagreement``: how much the lists of the members of an ensemble differ, 1 - the mean overlap of two of them.
+- ``rare``: the largest p (1 - p) of a label of few training documents whose probability p leaves it open.
+- ``suspicious``: how sure the model is that a label which a person gave is wrong: the probability of its best label,
+  if that of the given one is nearly 0, less for labels of few training documents, of which the model knows little.
+- ``random``: by a hash of the text and a seed, whatever the model: for figures that no order biases.
+
+Scores of a model that is not calibrated are no probabilities. Then the score of the second label relative to the best
+one tells how unsure the model is, for ``uncertain`` and ``rare``.
+"""
+
+import hashlib
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from labelspace.data.records import Record
+from labelspace.errors import ParameterError
+from labelspace.experiment.label_errors import PREDICTED, SHRINKAGE, UNLIKELY
+from labelspace.experiment.labeled_batches import LabeledBatch, LabeledDocuments
+from labelspace.models.capabilities import Calibrated, HasMembers, require
+from labelspace.tagger import Tagger
+from labelspace.types import Csr, Doubles, Longs, TopK
+
+Order = Literal["uncertain", "disagreement", "rare", "suspicious", "random"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+SHOWN = 5  # labels of a document that a person sees, by default
+FEW = 5  # a label of fewer training documents is rare
+IN_DOUBT = (0.2, 0.8)  # probabilities that leave it open whether a label is right
+RANDOM_SHARE = 0.1  # of the documents to review: figures of documents that an order chose are of hard ones only
+DIGITS = 6  # of values and probabilities
+Inputs = Csr | Sequence[str]
+
+
+@dataclass(frozen=True)
+class ReviewDocument:
+    """A document to review."""
+
+    record: Record
+    number: int  # of the document in the data, from 0
+    order: Order  # that chose it: the given one, or random
+    value: float
+    labels: tuple[str, ...]  # the suggestions, best first
+    scores: tuple[float, ...]  # of these; probabilities if the model is calibrated
+    given: tuple[str, ...]  # labels that it had
+
+    def as_json(self, calibrated: bool) -> dict[str, Any]:
+        """Return the row that a person fills, and that ``labelspace learn`` reads: ``labels`` and ``rejected``.
+
+        ``labels`` are those that the document had. They are null if it had none: it has not been looked at.
+        """
+        scored = "probability" if calibrated else "score"
+        pairs = zip(self.labels, self.scores, strict=True)
+        content = {"text": self.record.text} if self.record.text is not None else {"features": self.record.features}
+        return {
+            "id": self.record.id,
+            **content,
+            "order": self.order,
+            "score": round(self.value, DIGITS),
+            "suggestions": [{"label": label, scored: round(score, DIGITS)} for label, score in pairs],
+            "given": list(self.given),
+            "labels": list(self.given) or None,
+            "rejected": [],
+        }
+
+
+@dataclass(frozen=True)
+class Review:
+    """The documents to review, those of the highest value first, with every tenth drawn at random."""
+
+    order: Order
+    documents: list[ReviewDocument]
+    n_read: int
+    n_labeled: int  # documents that are given a label
+    n_empty: int  # without any text, which nobody can judge
+    seen: float | None  # share of the documents that was in the training data; None if it is not known
+    calibrated: bool
+
+
+def check_order(tagger: Tagger, order: str) -> None:
+    """Raise ParameterError unless the model can tell the values of an order."""
+    if order not in ORDERS:
+        raise ParameterError(f"order must be one of {', '.join(ORDERS)}, but is {str(order)[:80]!r}; choose one")
+    if order == "disagreement":
+        require(tagger.model, HasMembers)
+    if order == "suspicious":
+        require(tagger.model, Calibrated)
+
+
+def choose_documents(documents: LabeledDocuments, order: Order, n: int = 50, k: int = SHOWN, seed: int = 0) -> Review:
+    """Return the n documents that are first in an order, a tenth of them drawn at random; a text is there once.
+
+    Only n documents and a batch are in memory.
+    """
+    tagger = documents.tagger
+    tagger.check_fitted()
+    check_order(tagger, order)
+    for name, value in (("n", n), ("k", k)):
+        if value < 1:
+            raise ParameterError(f"{name} must be at least 1, but is {value}; ask for {name}=1 or more")
+    n_random = n if order == "random" else round(RANDOM_SHARE * n)
+    chosen: list[ReviewDocument] = []
+    drawn: list[ReviewDocument] = []
+    n_empty = 0
+    for batch in documents.batches():
+        judged = list(_judged(tagger, batch, order, k, seed, documents.n - len(batch.records)))
+        n_empty += len(batch.records) - len(judged)
+        drawn = _highest(n_random, [*drawn, *(by_chance for _, by_chance in judged)])
+        chosen = _highest(n, [*chosen, *(by_order for by_order, _ in judged if by_order.value > 0)])
+    at_random = {_content(each.record) for each in drawn}
+    chosen = [each for each in chosen if _content(each.record) not in at_random][: n - n_random]
+    found = interleaved(chosen, drawn)
+    calibrated = isinstance(tagger.model, Calibrated)
+    return Review(order, found, documents.n, documents.n_labeled, n_empty, documents.seen.share, calibrated)
+
+
+def _judged(
+    tagger: Tagger, batch: LabeledBatch, order: Order, k: int, seed: int, first: int
+) -> Iterator[tuple[ReviewDocument, ReviewDocument]]:
+    """Yield each document of a batch that is not empty with its value in the order, and again with its chance.
+
+    ``first`` is the number of the first document in the data.
+    """
+    depth = PREDICTED if order == "suspicious" else k
+    top = shortlist(tagger, batch.inputs, max(k, depth))
+    chances = [chance(_content(record), seed) for record in batch.records]
+    if order == "random":
+        values = np.array(chances)
+    else:
+        values = order_values(order, tagger, batch.inputs, top, k, batch.given)
+    names = tagger.labels_.names
+    for row, record in enumerate(batch.records):
+        if not _content(record).strip():
+            continue
+        ids = [label for label in top.labels[row, :k].tolist() if label >= 0]
+        labels = tuple(names[label] for label in ids)
+        scores = tuple(top.scores[row, : len(ids)].tolist())
+        given = tuple(batch.given_names(row))
+        by_order = ReviewDocument(record, first + row, order, float(values[row]), labels, scores, given)
+        yield by_order, replace(by_order, order="random", value=chances[row])
+
+
+def _content(record: Record) -> str:
+    return (record.features if record.text is None else record.text) or ""
+
+
+def _highest(n: int, documents: Iterable[ReviewDocument]) -> list[ReviewDocument]:
+    """Return the n documents of the highest values, of equal ones the first, without repeated texts."""
+    best_of: dict[str, ReviewDocument] = {}
+    for each in documents:
+        known = best_of.setdefault(_content(each.record), each)
+        if each.value > known.value:
+            best_of[_content(each.record)] = each
+    return heapq.nsmallest(n, best_of.values(), key=_place)
+
+
+def _place(document: ReviewDocument) -> tuple[float, int]:
+    return -document.value, document.number
+
+
+def interleaved(chosen: Sequence[ReviewDocument], drawn: Sequence[ReviewDocument]) -> list[ReviewDocument]:
+    """Return the chosen documents in order, with those drawn at random spread evenly among them."""
+    every = len(chosen) / len(drawn) if drawn else 0.0
+    placed = [(float(place), 0, each) for place, each in enumerate(chosen)]
+    placed += [(every * (place + 1) - 1, 1, each) for place, each in enumerate(drawn)]
+    return [each for _, _, each in sorted(placed, key=lambda at: at[:2])]
+
+
+def shortlist(tagger: Tagger, inputs: Inputs, k: int) -> TopK:
+    """Return the k best labels of documents, with probabilities if the model is calibrated."""
+    return tagger.predict_topk(inputs, k, calibrated=isinstance(tagger.model, Calibrated))
+
+
+def order_values(order: Order, tagger: Tagger, inputs: Inputs, top: TopK, k: int, given: Csr | None = None) -> Doubles:
+    """Return the value of each document in an order; ``top`` is the shortlist. Shape (n,).
+
+    ``given`` (n, at least n_labels) are the labels that documents have, for ``suspicious``.
+    """
+    if order == "disagreement":
+        return disagreement(list(tagger.predict_members(inputs, k).values()))
+    if order == "suspicious":
+        return np.zeros(len(top)) if given is None else suspicion(top, given, _counts(tagger))
+    calibrated = isinstance(tagger.model, Calibrated)
+    shown = top.padded(k)
+    if order == "uncertain":
+        return uncertainty(shown) if calibrated else closeness(shown)
+    doubt = in_doubt(shown) if calibrated else np.repeat(closeness(shown)[:, None], k, axis=1)
+    return rarity(shown, doubt, _counts(tagger))
+
+
+def _counts(tagger: Tagger) -> Longs:
+    """Return the number of training documents of each label; zeros for a model that was made of labels only."""
+    counts = tagger.labels_.counts
+    return np.zeros(len(tagger.labels_), np.int64) if counts is None else counts
+
+
+def uncertainty(top: TopK) -> Doubles:
+    """Return the share of wrong labels to expect among those of a list, 1 - their mean probability. Shape (n,).
+
+    >>> uncertainty(TopK.from_scores([[0.75, 0.25, 0.0], [1.0, 0.75, 0.0]], k=2)).tolist()
+    [0.5, 0.125]
+    """
+    return 1 - _scores(top).mean(axis=1)
+
+
+def closeness(top: TopK) -> Doubles:
+    """Return how near the second score comes to the best one, from 0 to 1; 1 if no score is above 0. Shape (n,).
+
+    >>> closeness(TopK.from_scores([[8.0, 2.0], [0.0, 0.0]], k=2)).tolist()
+    [0.25, 1.0]
+    """
+    scores = _scores(top)
+    best = scores[:, 0]
+    second = scores[:, 1] if top.k > 1 else np.zeros(len(top))
+    near = np.divide(second, best, out=np.ones(len(top)), where=best > 0)
+    clipped: Doubles = np.clip(near, 0, 1)
+    return clipped
+
+
+def in_doubt(top: TopK) -> Doubles:
+    """Return p (1 - p) of each label whose probability leaves it open, else 0. Shape (n, k).
+
+    >>> in_doubt(TopK.from_scores([[0.9, 0.5, 0.1]], k=3)).tolist()
+    [[0.0, 0.25, 0.0]]
+    """
+    p = _scores(top)
+    low, high = IN_DOUBT
+    return np.where((p >= low) & (p <= high), p * (1 - p), 0.0)
+
+
+def rarity(top: TopK, doubt: Doubles, n_documents: Longs) -> Doubles:
+    """Return the largest doubt (n, k) about a label of few training documents; ``n_documents`` are by label.
+
+    >>> top = TopK.from_scores([[0.5, 0.4], [0.75, 0.0]], k=2)
+    >>> rarity(top, in_doubt(top), np.array([100, 2])).round(2).tolist()
+    [0.24, 0.0]
+    """
+    few = (top.labels >= 0) & (n_documents[top.labels] < FEW)
+    return np.asarray(np.where(few, doubt, 0.0).max(axis=1), np.float64)
+
+
+def suspicion(top: TopK, given: Csr, n_documents: Longs) -> Doubles:
+    """Return how sure the model is that one of the given labels (n, at least n_labels) is wrong. Shape (n,).
+
+    A label that is not in the list has a probability of about 0. Labels that the model does not have are not judged.
+
+    >>> import scipy.sparse as sp
+    >>> top = TopK.from_scores([[0.9, 0.0], [0.9, 0.0]], k=1)
+    >>> suspicion(top, sp.csr_matrix([[1, 0], [0, 1]]), np.array([8, 8])).round(2).tolist()
+    [0.0, 0.72]
+    """
+    n_labels = len(n_documents)
+    rows = np.repeat(np.arange(len(top)), np.diff(given.indptr))
+    known = given.indices < n_labels
+    rows = rows[known]
+    labels = given.indices[known].astype(np.int64)
+    values = np.zeros(len(top))
+    if not len(rows):
+        return values
+    p = np.asarray(top.to_csr(n_labels, with_scores=True)[rows, labels], np.float64).ravel()
+    best = _scores(top)[:, 0]
+    counts = n_documents[labels]
+    sure = best[rows] * counts / (counts + SHRINKAGE)
+    np.maximum.at(values, rows, np.where(p < UNLIKELY, sure, 0.0))
+    return values
+
+
+def disagreement(lists: Sequence[TopK]) -> Doubles:
+    """Return 1 - the mean overlap (Jaccard) of the lists of two members, for each document. Shape (n,).
+
+    >>> one, other = TopK.from_scores([[0.9, 0.8, 0.1]], k=2), TopK.from_scores([[0.1, 0.8, 0.9]], k=2)
+    >>> disagreement([one, other]).round(3).tolist()
+    [0.667]
+    """
+    n = len(lists[0])
+    pairs = list(combinations([_sets(top) for top in lists], 2))
+    if not pairs:
+        return np.zeros(n)
+    total = np.zeros(n)
+    for one, other in pairs:
+        total += [len(a & b) / max(len(a | b), 1) for a, b in zip(one, other, strict=True)]
+    return 1 - total / len(pairs)
+
+
+def _sets(top: TopK) -> list[set[int]]:
+    return [{label for label in row if label >= 0} for row in top.labels.tolist()]
+
+
+def _scores(top: TopK) -> Doubles:
+    """Return the scores with 0 for padding. Shape (n, k)."""
+    return np.where(top.labels >= 0, top.scores.astype(np.float64), 0.0)
+
+
+def chance(text: str, seed: int | None = None) -> float:
+    """Return a number from 0 to 1 by the hash of a text, the same for every model and order of the documents.
+
+    >>> chance("knead the dough") == chance("knead the dough", seed=1)
+    False
+    """
+    content = text if seed is None else f"{seed}\n{text}"
+    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48
