@@ -19,12 +19,11 @@ from labelspace.models.lexical.kernels import (
     N_LEVELS,
     N_PARTIAL_BUCKETS,
     PARTIAL_GRADES,
-    PROBABILITY_SCALE,
     bucket_grades,
-    count_matches,
     empty_scratch,
     find_matches,
     form_stop,
+    match_keys,
     stem_stop,
     topk_matches,
 )
@@ -163,15 +162,9 @@ def test_buckets_equal_those_of_the_plain_twin(names, texts):
         one_end = np.array([ends[row] - tokens.start])
         found = find_matches(lookup_keys(phrases.stems, stems[tokens]), forms[tokens], one_end, phrases, scratch)
         for label in range(len(labels)):
-            by_bucket, by_label = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((len(labels), N_LEVELS, 3), np.int64)
-            count_matches(
-                *found,
-                LabelSets(np.array([label], np.int32), np.array([0, 1])),
-                is_true,
-                np.full(N_BUCKETS, PROBABILITY_SCALE),
-                by_bucket,
-                by_label,
-            )
+            by_bucket = np.zeros((N_BUCKETS, 2), np.int64)
+            truth = LabelSets(np.array([label], np.int32), np.array([0, 1]))
+            keys = match_keys(*found, truth, is_true, np.ones(1, bool), by_bucket)
             assert not is_true.any()
             correct = np.flatnonzero(by_bucket[:, 1]).tolist()
             if label in full:
@@ -181,9 +174,10 @@ def test_buckets_equal_those_of_the_plain_twin(names, texts):
                 assert correct[0] in [bucket for share, bucket in partial[label] if share == best_share]
             else:
                 assert correct == []
-            assert by_label[label, :, 1].sum() == len(correct)
-            assert (by_label[:, :, 2] == PROBABILITY_SCALE * by_label[:, :, 0]).all()
-            assert by_label[:, :, 0].sum() == by_bucket[:, 0].sum() == len({*full, *partial})
+            matched, bucket, level, hit = np.unravel_index(keys, (len(labels), N_BUCKETS, N_LEVELS, 2))
+            assert np.array_equal(np.stack([matched, bucket, level], axis=1), found[0])
+            assert np.array_equal(hit, matched == label)
+            assert by_bucket[:, 0].sum() == len(keys) == len({*full, *partial})
         assert not scratch.label_slot.any()
         assert not scratch.word_slot.any()
         assert not scratch.shared.any()

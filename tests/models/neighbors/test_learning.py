@@ -187,6 +187,15 @@ def test_a_new_label_is_found_at_once_and_explained_by_its_document():
     assert evidence.voters[0].row == 200
 
 
+def test_a_new_label_may_come_without_documents():
+    X, Y, labels = documents()
+    model = Neighbors(n_neighbors=5, power=4.0).fit(X[:200], Y[:200], labels=labels)
+    before = model.predict_topk(X, 3)
+    learn_more(model, X[:0], sp.csr_matrix((0, 13)), labels=labels.extended(["one more"]))
+    assert same_topk(model.predict_topk(X, 3), before)
+    assert model.predict_topk(X, 13).labels.max() < 12
+
+
 def test_labels_above_16_bits_are_kept():
     model = Neighbors().fit(np.eye(3), np.eye(3))
     assert model.labels_of_.dtype == np.uint16

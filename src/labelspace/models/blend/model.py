@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import Constraint, integer, list_of, one_of, real, text
 from labelspace.estimator.state_constraints import must, part, parts, plain
@@ -79,10 +80,10 @@ from labelspace.models.capabilities import KnowsWords, PartialFit
 from labelspace.models.checks import Inputs
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
-from labelspace.models.partial_fit import NewDocuments, go_on
+from labelspace.models.partial_fit import NewDocuments, go_on, growing_views, insert_features
 from labelspace.models.registry import method
 from labelspace.training.precision_thresholds import PrecisionThresholds, learn_consistent_precision, learn_precision
-from labelspace.types import Bools, Csr, Dataset, Floats, Ints, LabelSpace, Progress, TopK, no_progress
+from labelspace.types import Bools, Csr, Dataset, Floats, Ints, LabelSpace, Longs, Progress, TopK, no_progress
 from labelspace.types.propensity import propensity_weights
 from labelspace.version import __version__
 
@@ -381,14 +382,37 @@ class Blend(Model):
         recalibration = self._updated_recalibration(new.X.rows(complete), new.Y[complete])
         members, left_out = [copy(member) for member in self.members_], []
         for member, view in zip(members, self.member_views_, strict=True):
-            if isinstance(member, PartialFit):
-                X = member.read(view_for(member, new.X, view))
+            cannot = str(Member(member.name, view))
+            if not isinstance(member, PartialFit):
+                left_out.append(cannot)
+                continue
+            X = member.read(view_for(member, new.X, view))
+            try:
                 left_out += [f"{member.name}: {part}" for part in go_on(member, new._replace(X=X))]
-            else:
-                left_out.append(str(Member(member.name, view)))
+            except ParameterError:  # it was saved before what it needs was kept
+                left_out.append(cannot)
         self.members_, self.recalibration_ = members, recalibration
         self.pairs_ = add_pairs(self.pairs_, new.Y[complete])
         return left_out
+
+    def growing_views(self) -> Collection[str]:
+        """Return the views that every member which reads them can get further columns of."""
+        named = list(zip(self.members_, self.member_views_, strict=True))
+        fixed = {part for member, view in named if not growing_views(member) for part in joined_parts(view)}
+        return [view for view in self.widths_ if view not in fixed]
+
+    def insert_features(self, at: Mapping[str, Longs]) -> None:
+        """Insert features before columns of views, and of the views that are joined from these."""
+        members = [copy(member) for member in self.members_]
+        for member, view in zip(members, self.member_views_, strict=True):
+            found, first = [], 0
+            for part in joined_parts(view):
+                found.append(at.get(part, np.zeros(0, np.int64)) + first)
+                first += self._width(VIEWS[part])
+            columns = np.concatenate(found)
+            if len(columns):
+                insert_features(member, {member.view.name: columns})
+        self.members_ = members
 
     def _updated_recalibration(self, views: Views, Y: Csr) -> Recalibration | None:
         """Return the recalibration after documents that the members have not learned yet."""

@@ -328,32 +328,53 @@ def find_matches(words: Ids, forms: Offsets, ends: Offsets, phrases: Phrases, sc
 
 
 @kernel()
-def count_matches(
-    found: Ids, ends: Offsets, truth: LabelSets, is_true: Flags, priors: Offsets, by_bucket: Offsets, by_label: Offsets
-) -> None:
-    """Count matches and correct matches per kind of evidence, from the result of ``find_matches``.
+def match_keys(
+    found: Ids, ends: Offsets, truth: LabelSets, is_true: Flags, in_sample: Flags, by_bucket: Offsets
+) -> Offsets:
+    """Return label, bucket, level and hit of each match that ``find_matches`` found, as one number.
 
-    ``truth`` are the labels of the documents, ``is_true`` (n_labels,) is scratch, all False before and after. Adds
-    matches and correct matches to ``by_bucket`` (n_buckets, 2), and also expected correct matches to ``by_label``
-    (n_labels, n_levels, 3), which may have no rows. Expected matches and the expected precisions ``priors``
-    (n_buckets,) are in units of 1 / PROBABILITY_SCALE.
+    It is ``((label * N_BUCKETS + bucket) * N_LEVELS + level) * 2 + hit``. ``truth`` are the labels of the documents,
+    ``is_true`` (n_labels,) is scratch, all False before and after. Matches and hits of documents ``in_sample`` are
+    added to ``by_bucket`` (N_BUCKETS, 2).
     """
     labels, truth_ends = truth
+    keys = np.empty(len(found), np.int64)
     row = 0
     for doc in range(ends.size):
         for i in range(truth_ends[doc], truth_ends[doc + 1]):
             is_true[labels[i]] = True
         while row < ends[doc]:
-            label, bucket, level = found[row, 0], found[row, 1], found[row, 2]
-            by_bucket[bucket, 0] += 1
-            by_bucket[bucket, 1] += is_true[label]
-            if by_label.shape[0]:
-                by_label[label, level, 0] += 1
-                by_label[label, level, 1] += is_true[label]
-                by_label[label, level, 2] += priors[bucket]
+            label, bucket, level = np.int64(found[row, 0]), found[row, 1], found[row, 2]
+            hit = np.int64(is_true[label])
+            keys[row] = ((label * N_BUCKETS + bucket) * N_LEVELS + level) * 2 + hit
+            if in_sample[doc]:
+                by_bucket[bucket, 0] += 1
+                by_bucket[bucket, 1] += hit
             row += 1
         for i in range(truth_ends[doc], truth_ends[doc + 1]):
             is_true[labels[i]] = False
+    return keys
+
+
+@kernel()
+def tally_keys(keys: Offsets, start: int, table: Offsets, n_used: int) -> tuple[int, int]:
+    """Count keys from ``start`` on in a hash table until half of it is used; return where it stopped, and what is used.
+
+    The table has a power of two of rows: a key, -1 for none, and how often it came.
+    """
+    mask = np.uint64(len(table) - 1)
+    for i in range(start, len(keys)):
+        slot = mix_bits(np.uint64(keys[i])) & mask
+        while table[slot, 0] != keys[i]:
+            if table[slot, 0] < 0:
+                if 2 * n_used >= len(table):
+                    return i, n_used
+                table[slot, 0] = keys[i]
+                n_used += 1
+                break
+            slot = (slot + np.uint64(1)) & mask
+        table[slot, 1] += 1
+    return len(keys), n_used
 
 
 @kernel()

@@ -18,6 +18,11 @@ Without training documents, steps 4 and 5 leave the measured weights as they are
 Where we differ from Maui, MLLM and STWFSA, and why: they learn one classifier over all labels from the features of a
 match, so a label whose name misleads stays misjudged. Step 5 corrects each label by its own record, yet a label
 without documents keeps the prior, so new labels are suggested from their names.
+
+The counts of steps 4 and 5 are kept, and documents that are learned later (``partial_fit``) are added to them: the
+result is that of training with all documents, except for three things. Training counts buckets on a sample of at most
+5000 documents, and later documents all count. Where the names of new labels change how others match, the counts of
+earlier documents stay. The language stays as it was found.
 """
 
 import threading
@@ -29,7 +34,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import one_of, real
 from labelspace.estimator.state_constraints import array, part, plain
@@ -51,8 +56,10 @@ from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence, logit
 from labelspace.models.fit_context import FitContext
 from labelspace.models.lexical import kernels as matching
+from labelspace.models.lexical.counts import Counts, Tally, matches_among
 from labelspace.models.lexical.kernels import N_BUCKETS, N_LEVELS, PROBABILITY_SCALE, Phrases
 from labelspace.models.lexical.phrases import PhraseEvidence, WordStems, index_phrases
+from labelspace.models.partial_fit import NewDocuments
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, Longs, TopK
 
@@ -115,6 +122,8 @@ class Lexical(Model):
     phrases_: Phrases = learned(part(Phrases, n_labels="n_labels"))
     log_odds_: Floats = learned(array("float32", N_BUCKETS))  # of a bucket being right
     shift_: Floats = learned(array("float32", "n_labels", N_LEVELS))
+    # None in models saved before counts were kept: these cannot go on learning.
+    counts_: Counts | None = learned(part(Counts, optional=True, n_labels="n_labels"), default=None)
     language_: str = learned(plain(one_of(UNKNOWN, *NAMES)), default=UNKNOWN)
     language_share_: float = learned(plain(real(at_least=0, at_most=1)), default=1.0)  # of the texts
 
@@ -129,13 +138,48 @@ class Lexical(Model):
         labels = context.require_labels(self.name)
         self._set_language(texts, labels)
         self.phrases_ = phrases = index_phrases(labels, self._word_stems)  # step 1
-        sample = np.arange(0, len(texts), -(-len(texts) // BUCKET_SAMPLE))
-        some = [texts[i] for i in sample.tolist()]
-        by_bucket, _ = self._count(phrases, some, Y[sample], np.zeros(N_BUCKETS), 0)  # steps 2 and 3
-        expected = bucket_probabilities(by_bucket)  # step 4
+        in_sample = np.zeros(len(texts), np.bool_)
+        in_sample[:: -(-len(texts) // BUCKET_SAMPLE)] = True
+        self.counts_ = self._count(phrases, texts, Y, in_sample)  # steps 2 and 3
+        self._weigh_counts()
+
+    def _weigh_counts(self) -> None:
+        """Learn the log-odds of buckets (step 4) and the shifts of labels (step 5) from the counts."""
+        counts = self._counts()
+        expected = bucket_probabilities(counts.by_bucket)
         self.log_odds_ = _log_odds(expected).astype(np.float32)
-        _, by_label = self._count(phrases, texts, Y, expected, self.n_labels_)
-        self.shift_ = _log_odds_shift(by_label, float(self.prior_strength))  # step 5
+        rounded = np.round(PROBABILITY_SCALE * expected).astype(np.int64)
+        self.shift_ = _log_odds_shift(counts.by_label(rounded), float(self.prior_strength))
+
+    def _counts(self) -> Counts:
+        if self.counts_ is None:
+            rule = f"{self.name} goes on learning from what it counted in training, which was not saved with this model"
+            raise ParameterError(f"{rule}, but by later versions only; train it again")
+        return self.counts_
+
+    def partial_fit(self, new: NewDocuments) -> Sequence[str]:
+        """Count the matches of documents too; index all phrases again if there are new labels or names.
+
+        Of a document that may have further labels, only matches of its labels and of rejected ones count, and not for
+        the buckets: what else was right is not known.
+        """
+        if new.labels is None:
+            raise DataError(f"{self.name} must know the names of the labels, but labels is None; give labels")
+        counts = self._counts()
+        if not _same_phrases(self.labels_, new.labels):
+            self.relabel(new.labels)
+        partly = ~new.are_complete
+        for rows, only in ((new.are_complete, None), (partly, (new.Y + new.rejected)[partly])):
+            texts = [new.X[i] for i in np.flatnonzero(rows).tolist()]
+            in_sample = np.full(len(texts), only is None)
+            counts = counts.plus(self._count(self.phrases_, texts, new.Y[rows], in_sample, only))
+        self.counts_ = counts
+        self._weigh_counts()
+        return ()
+
+    def relabel(self, labels: LabelSpace) -> None:
+        """Take the names and synonyms of labels, in place; what was counted for a label stays."""
+        self.phrases_ = index_phrases(labels, self._word_stems)
 
     def fit_labels(self, labels: LabelSpace) -> Self:
         """Fit to only the names and synonyms of labels: zero-shot tagging."""
@@ -147,8 +191,8 @@ class Lexical(Model):
         self.labels_ = replace(labels, counts=np.zeros(len(labels), np.int64), n_documents=0)
         self._set_language([], labels)
         self.phrases_ = index_phrases(labels, self._word_stems)
-        self.log_odds_ = _log_odds(bucket_probabilities(np.zeros((N_BUCKETS, 2)))).astype(np.float32)
-        self.shift_ = np.zeros((len(labels), N_LEVELS), np.float32)
+        self.counts_ = Counts.nothing(len(labels))
+        self._weigh_counts()
         return self
 
     def _set_language(self, texts: Sequence[str], labels: LabelSpace) -> None:
@@ -168,24 +212,26 @@ class Lexical(Model):
         self.check_fitted()
         return {"language": Language(self.language_, share=self.language_share_).described(self.language)}
 
-    def _count(self, phrases: Phrases, texts: Sequence[str], Y: Csr, expected: Weights, n: int) -> tuple[Longs, Longs]:
-        """Count matches and hits by bucket; and matches, hits and expected hits by label (n of them) and level."""
-        rounded = np.round(PROBABILITY_SCALE * expected).astype(np.int64)
-        tallies: dict[int, tuple[Longs, Longs]] = {}  # one per thread: integers have the same sum in any order
+    def _count(
+        self, phrases: Phrases, texts: Sequence[str], Y: Csr, in_sample: Bools, only: Csr | None = None
+    ) -> Counts:
+        """Count matches and hits by label, bucket and level; and by bucket, over the documents ``in_sample``.
+
+        Of each document only the labels in ``only`` (n, n_labels) count, if it is given.
+        """
+        tallies: dict[int, Tally] = {}  # one per thread
         ends = Y.indptr.astype(np.int64)
 
         def count(start: int, stop: int) -> None:
-            thread = threading.get_ident()
-            if thread not in tallies:
-                tallies[thread] = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((n, N_LEVELS, 3), np.int64)
-            found = self._matches(phrases, texts[start:stop], Y.shape[1])
-            is_true = np.zeros(Y.shape[1], np.bool_)
+            tally = tallies.setdefault(threading.get_ident(), Tally())
+            found, found_ends = self._matches(phrases, texts[start:stop], Y.shape[1])
+            if only is not None:
+                found, found_ends = matches_among(found, found_ends, only[start:stop])
             truth = LabelSets(Y.indices, ends[start : stop + 1])
-            matching.count_matches(*found, truth, is_true, rounded, *tallies[thread])
+            tally.add(found, found_ends, truth, Y.shape[1], in_sample[start:stop])
 
         map_blocks(count, texts)
-        by_bucket, by_label = (sum(parts) for parts in zip(*tallies.values(), strict=True))
-        return by_bucket, by_label
+        return Counts.of_tallies(tallies.values(), Y.shape[1])
 
     def _predict(self, texts: Sequence[str], k: int, allowed: Bools | None = None) -> TopK:
         return self._rank(texts, (k, allowed))[0]
@@ -255,6 +301,16 @@ class Lexical(Model):
         if len(texts) == 1:
             self._last_read = (texts[0], phrases, found)
         return found
+
+
+def _same_phrases(known: LabelSpace | None, new: LabelSpace) -> bool:
+    """Return whether labels have the same names and synonyms."""
+    if known is None:
+        return False
+    if known.names is new.names and known.synonyms is new.synonyms:
+        return True
+    synonyms = [list(map(list, labels.synonyms or ())) for labels in (known, new)]
+    return list(known.names) == list(new.names) and synonyms[0] == synonyms[1]
 
 
 def bucket_probabilities(by_bucket: npt.NDArray[np.generic]) -> Weights:

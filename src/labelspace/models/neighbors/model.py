@@ -21,6 +21,7 @@ were common when it was learned.
 """
 
 from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import product
@@ -151,8 +152,20 @@ class Neighbors(Model):
         self.labels_of_ = compact_ids(np.concatenate([self.labels_of_, new.Y.indices]), new.n_labels)
         ends = self.label_starts_[-1] + new.Y.indptr[1:].astype(np.int64)
         label_starts = np.concatenate([self.label_starts_, ends])
-        self.label_starts_ = label_starts.astype(np.int32 if ends[-1] < 2**31 else np.int64)
+        self.label_starts_ = label_starts.astype(np.int32 if label_starts[-1] < 2**31 else np.int64)
         return ()
+
+    def growing_views(self) -> Collection[str]:
+        """Return the view of the documents."""
+        return (self.view.name,)
+
+    def insert_features(self, at: Mapping[str, Longs]) -> None:
+        """Insert features that no document has before these columns."""
+        columns = at[self.view.name]
+        self.scales_ = np.insert(self.scales_, columns, 0)
+        self.common_column_ = np.insert(self.common_column_, columns, -1)
+        self.starts_ = np.insert(self.starts_, columns, self.starts_[columns])
+        self.gap_starts_ = np.insert(self.gap_starts_, columns, self.gap_starts_[columns])
 
     def _best_first(
         self, choices: list[tuple[int, float]], X: Csr, Y: Csr, progress: Progress
