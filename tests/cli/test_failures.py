@@ -22,9 +22,12 @@ ESC = "\x1b[31mred\x1b[0m\x07 \x9b2J \u202eoverride [bold]b[/bold] \u2028 \x7f"
 DEEP = "[" * 100_000 + "]" * 100_000
 DATA_COMMANDS = (
     "train DATA --method popular --out new", "compare DATA --methods popular", "data stats DATA", "data check DATA",
-    "data convert DATA converted.csv", "evaluate model DATA", "predict model --input DATA",
+    "data convert DATA converted.csv", "evaluate model DATA", "learn model DATA", "predict model --input DATA",
 )  # fmt: skip
-MODEL_COMMANDS = ("evaluate MODEL good.jsonl", "predict MODEL text", "map MODEL", "tree MODEL", "codes MODEL")
+MODEL_COMMANDS = (
+    *("evaluate MODEL good.jsonl", "predict MODEL text", "map MODEL", "tree MODEL", "codes MODEL"),
+    *("learn MODEL good.jsonl", "learn MODEL --follow good.jsonl", "history MODEL", "rollback MODEL"),
+)
 
 
 def fitted(names, **options):

@@ -14,6 +14,7 @@ import pytest
 import labelspace
 from labelspace import Tagger
 from tests.checks import digest
+from tests.learning_model import learns  # noqa: F401 - a fixture
 
 WORDS = {"fruit": "apple pear plum", "vehicle": "car bus tram", "bread": "rye dough loaf"}
 
@@ -120,36 +121,46 @@ def test_documents_of_a_test_file_are_compared_on_and_not_learned(run, model):
 
 
 @pytest.fixture
-def harm():
-    """Documents that teach the model wrong labels, and right ones to compare it by."""
-    wrong = [json.dumps({**json.loads(line), "labels": ["vehicle"]}) for line in documents("fruit", 90, start=30)]
-    return write("wrong.jsonl", wrong * 3), write("right.jsonl", documents("fruit", 30))
+def counting(run, learns):  # noqa: F811
+    """A model that answers the most frequent labels, fruit first; and right documents to compare it by."""
+    texts = ["apple pear", "car bus"] * 30
+    Tagger("counting").fit(texts, [["fruit"], ["vehicle"]] * 30).save("p")
+    return "p", write("right.jsonl", documents("fruit", 30))
 
 
-def test_a_version_that_is_worse_is_refused_unless_forced(run, model, harm):
+def test_a_version_that_is_worse_is_refused_unless_forced(run, counting):
+    model, right = counting
     before = digest(Path(model))
-    wrong, right = harm
+    wrong = write("wrong.jsonl", documents("vehicle", 3))
     code, out, err = run("learn", model, wrong, "--held-out", right)
     assert (code, out) == (2, "")
-    one_line(err, "must not fall by more than its noise", "nDCG@5 falls from 100.00 to", "--force", "m is as it was")
+    one_line(
+        err, "must not fall by more than its noise", "nDCG@5 falls from 100.00 to 63.09", "--force", "p is as it was"
+    )
     assert digest(Path(model)) == before
-    assert not Path("m.versions").exists()
-    assert not [name for name in os.listdir() if name.startswith(".")]
+    assert sorted(os.listdir()) == ["p", "right.jsonl", "wrong.jsonl"]
     code, out, err = run("learn", model, wrong, "--held-out", right, "--force")
     assert code == 0
     assert "saved all the same, since --force is given" in err
+    assert "cannot learn, and went on as they were: shapes" in out
+    assert "nDCG@5 on 30 documents of right.jsonl: 100.00 (100.0 to 100.0) -> 63.09 (63.1 to 63.1)" in out
     assert json.loads(run("history", model, "--json")[1])["versions"][1]["forced"] is True
     assert "--force" in run("history", model)[1]
 
 
-def test_a_fall_that_may_be_chance_is_a_note(run, model):
-    write("held.jsonl", documents("fruit", 30), [json.dumps({"text": "tram tram", "labels": ["fruit"]})])
-    tagger = labelspace.load(model)
-    assert tagger.tag("tram tram", k=5)
-    wrong = [json.dumps({"text": "apple pear 1 apple", "labels": ["vehicle"]})]
-    code, _, err = run("learn", model, write("new.jsonl", wrong * 2), "--held-out", "held.jsonl")
+def test_a_fall_that_may_be_chance_is_a_note(run, counting):
+    model, _ = counting
+    held = write("held.jsonl", documents("fruit", 16), documents("vehicle", 15))
+    code, _, err = run("learn", model, write("new.jsonl", documents("vehicle", 53, start=50)), "--held-out", held)
     assert code == 0
-    assert "falls" not in err or "this may be chance" in err
+    assert err.startswith("note: nDCG@5 falls from 82.14 to 80.95 on 31 documents of held.jsonl")
+    assert "this may be chance" in err
+
+
+def test_a_better_version_is_not_remarked_on(run, counting):
+    model, right = counting
+    code, _, err = run("learn", model, write("new.jsonl", documents("fruit", 53, start=50)), "--held-out", right)
+    assert (code, err) == (0, "")
 
 
 def test_rejected_labels_are_read(run, model):
@@ -273,10 +284,12 @@ class TestFollow:
         assert (last["n_new_documents"], last["n_held_out_documents"]) == (90, 10)
         assert last["held_out"]["n"] == 10
 
-    def test_a_worse_version_is_saved_and_reported(self, run, model, harm):
-        code, _, err = run("learn", model, "--follow", harm[0], "--held-out", harm[1])
+    def test_a_worse_version_is_saved_and_reported(self, run, counting):
+        model, right = counting
+        wrong = write("wrong.jsonl", documents("vehicle", 3))
+        code, _, err = run("learn", model, "--follow", wrong, "--held-out", right)
         assert code == 0
-        assert "`labelspace rollback m` goes back" in err
+        assert "`labelspace rollback p` goes back" in err
 
     def test_an_empty_stream_makes_no_version(self, run, model):
         code, _, err = run("learn", model, "--follow", write("new.jsonl"))
@@ -328,7 +341,9 @@ class TestSignals:
         process.stdin.write("".join(f"{line}\n" for line in documents("bread", 3)))
         process.stdin.flush()
         process.stdout.readline()
-        one_line(run("learn", model, write("x.jsonl", documents("bread", 3)))[2], "only one process may change m")
+        one_line(
+            run("learn", model, write("x.jsonl", documents("bread", 3)), "--json")[2], "only one process may change m"
+        )
         process.stdin.close()
         assert process.wait(timeout=60) == 0
         process.stdout.close()

@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import labelspace
+from labelspace import store
 from labelspace.errors import ModelError
 from labelspace.models.registry import create
 from labelspace.training.checkpoints import Checkpoint
@@ -24,7 +25,7 @@ from tests.store.faults import ended, in_child
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")]
 CALLS = (
     "openat mkdir mkdirat rename renameat renameat2 unlink unlinkat rmdir write pwrite64 writev ftruncate fallocate "
-    "fsync chmod fchmod fchmodat flock getdents64"
+    "fsync chmod fchmod fchmodat flock getdents64 link linkat"
 ).split()
 PR_SET_PTRACER = 0x59616D61
 FSYNC = os.fsync  # conftest.py replaces it once the tests start
@@ -138,3 +139,41 @@ def test_a_checkpoint_that_is_killed_at_any_system_call_is_the_one_before_or_the
         assert into["a"].tolist() == [seen[-1]] * 9
     assert set(seen) == {1, 2}
     assert len(seen) > 15
+
+
+@pytest.mark.parametrize("place", ["disk"], indirect=True)
+def test_a_version_that_is_killed_at_any_system_call_leaves_the_one_before_or_both(place, monkeypatch):
+    X, labels, folder = sp.csr_matrix(np.eye(5, dtype=np.float32)), LabelSpace(list("abcde")), place / "model"
+    old, new = (create(name).fit(X, X, labels=labels) for name in ("popular", "neighbors"))
+    seen = []
+
+    def method(path):
+        return labelspace.load(path, verify=True).model.name
+
+    def save_old():
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", lambda descriptor: None)
+            shutil.rmtree(store.versions_folder(folder), ignore_errors=True)
+            old.save(folder)
+            for number in (1, 2):
+                store.keep_version(folder, number)
+
+    def add_version(number=3):
+        with store.changing(folder):
+            store.keep_version(folder, number)
+            new.save(folder)
+            store.drop_versions(folder, number + 1, 2)
+
+    for _ in each_call(save_old, add_version, "signal=KILL"):
+        seen.append(method(folder))
+        kept = store.kept_versions(folder)
+        assert {method(path) for path in kept.values()} == {"popular"}
+        assert 2 in kept
+        if seen[-1] == "neighbors":
+            assert 3 in kept
+        add_version(3 if seen[-1] == "popular" else 4)
+        assert len(store.kept_versions(folder)) == 2
+        assert sorted(os.listdir(place)) == ["model", "model.versions"]
+        assert len(os.listdir(store.versions_folder(folder))) == 2
+    assert set(seen) == {"popular", "neighbors"}
+    assert len(seen) > 60

@@ -23,7 +23,7 @@ def model(learns, monkeypatch, tmp_path):  # noqa: F811
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     monkeypatch.setattr(atomic, "PAUSE", 0)
     folder = tmp_path / "place" / "model"
-    Tagger("popular").fit(TEXTS, NAMES).save(folder)
+    Tagger("counting").fit(TEXTS, NAMES).save(folder)
     return folder
 
 
@@ -121,12 +121,12 @@ def test_what_cannot_be_rolled_back(model):
 def test_a_model_trained_in_its_place_goes_on_with_the_numbers(model):
     learn(model, "a")
     learn(model, "b")
-    Tagger("popular").fit(TEXTS[:3], NAMES[:3]).save(model)
+    Tagger("counting").fit(TEXTS[:3], NAMES[:3]).save(model)
     assert numbers(model) == ([1, 2], 3)
     learn(model, "c")
     assert numbers(model) == ([1, 2, 3], 4)
     assert [each.version.made_by for each in history(model)] == ["train", "learn", "train", "learn"]
-    Tagger("popular").fit(TEXTS, NAMES).save(model)
+    Tagger("counting").fit(TEXTS, NAMES).save(model)
     assert numbers(model) == ([2, 3], 1), "the first one again, to the byte"
 
 
@@ -134,7 +134,7 @@ def test_versions_of_another_model_are_not_touched(model):
     learn(model, "a")
     learn(model, "b")
     shutil.rmtree(model)
-    Tagger("popular").fit(TEXTS[:3], NAMES[:3]).learn(["a text"], [["other"]]).save(model)
+    Tagger("counting").fit(TEXTS[:3], NAMES[:3]).learn(["a text"], [["other"]]).save(model)
     with pytest.raises(ModelError, match="2 must be version 2 of .*, but is of another model; move"):
         learn(model, "c")
     assert labels(model.with_name("model.versions") / "2") == ["a"]
@@ -158,7 +158,7 @@ class TestTwoWriters:
     def test_what_a_training_wrote_meanwhile_is_not_replaced(self, model):
         with open_versioned(model) as opened:
             tagger = Tagger.load(model).learn(["a text"], [["a"]])
-            Tagger("popular").fit(TEXTS, [["other"]] * 4).save(model)
+            Tagger("counting").fit(TEXTS, [["other"]] * 4).save(model)
             with pytest.raises(ModelError, match="another process wrote it"):
                 opened.add(tagger, tagger.lineage_[-1])
         assert list(labelspace.load(model).labels_.names) == ["other"]

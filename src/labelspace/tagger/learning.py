@@ -50,7 +50,7 @@ def learn(tagger: Tagger, documents: Dataset, rejected: Csr, complete: bool = Tr
     A label that was merged into another one counts as that one, and a retired label is left out.
     """
     labels, inputs, n_before = documents.labels, tagger.inputs_of(documents), tagger.labels_.n_documents
-    Y, rejected = (_in_use(table, labels) for table in (documents.Y, rejected))
+    Y, rejected = (labels_in_use(table, labels) for table in (documents.Y, rejected))
     views = tagger.read(inputs)
     left_out = learn_more(tagger.model, views, Y, labels, rejected=rejected, complete=complete)
     tagger.labels_ = tagger.model.labels_ or labels
@@ -61,7 +61,7 @@ def learn(tagger: Tagger, documents: Dataset, rejected: Csr, complete: bool = Tr
     return left_out
 
 
-def _in_use(table: Csr, labels: LabelSpace) -> Csr:
+def labels_in_use(table: Csr, labels: LabelSpace) -> Csr:
     """Return a table (n, n_labels) of labels with those that are answered in their place."""
     if labels.current is None:
         return table

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -222,6 +222,12 @@ def learned_version(
         held_out=held_out,
         forced=forced,
     )
+
+
+def edited_version(tagger: Tagger, number: int, n_labels_before: int) -> Version:
+    """Return the version of a model whose labels have just been edited."""
+    edited = learned_version(tagger, number, 0, n_labels_before, ())
+    return replace(edited, made_by="labels")
 
 
 def learn_version(tagger: Tagger, documents: Dataset, rejected: Csr) -> None:

@@ -11,6 +11,7 @@ from labelspace.data.synthetic import planted
 from labelspace.index.exact import Exact
 from labelspace.models.registry import METHODS, create, method
 from labelspace.tagger import Tagger
+from labelspace.tagger.held_out import HeldOutDocuments
 from labelspace.types import Columns, Dataset, Hierarchy, LabelSpace
 from tests.models.text2text.t5_folder import write_t5_folder
 from tests.models.variants import OTHERS, PRETRAINED, SMALL
@@ -48,6 +49,8 @@ def _models() -> Iterator[tuple[str, Fitted]]:
     for storage in ("int8", "int8+float32"):
         yield f"glas-{storage}", _stored(storage)
     yield "neighbors-table", _table
+    for kind in ("texts", "features"):
+        yield f"neighbors-learned-{kind}", _learned(kind == "features")
     yield "lexical-labels", lambda: Tagger("lexical").fit_labels(documents().labels)
     yield "one_vs_rest-hashing", _fitted("one_vs_rest", {}, features="hashing", feature_params={"bits": 8})
     yield "neighbors-stems", _fitted("neighbors", {}, feature_params={"stemming": "english", "min_df": 1})
@@ -93,6 +96,19 @@ def _stored(storage: str) -> Fitted:
         return tagger
 
     return fit
+
+
+def _learned(ready_made: bool) -> Fitted:
+    """That went on learning, so that it has a lineage, and stored documents to compare its versions by."""
+
+    def learn() -> Tagger:
+        tagger = _fitted("neighbors", {}, ready_made)()
+        given = documents().rows(range(8))
+        given = replace(given, texts=None) if ready_made else replace(given, X=None)
+        tagger.held_out_ = HeldOutDocuments.of(given)
+        return tagger.learn(given)
+
+    return learn
 
 
 def _table() -> Tagger:

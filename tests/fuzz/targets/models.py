@@ -8,6 +8,7 @@ import numpy as np
 import labelspace
 from labelspace.data.answer_files import LabelDisplay
 from labelspace.data.records import Record
+from labelspace.experiment.learning.comparison import document_values
 from labelspace.explain import Explanation
 from labelspace.labels.codes import code_summary
 from labelspace.labels.tag_options import SelectOptions
@@ -27,6 +28,7 @@ from labelspace.report.terminal import json_text
 from labelspace.report.tree import forest, tree_summary
 from labelspace.tagger import Tagger
 from labelspace.tagger.answers import DocumentAnswer
+from labelspace.tagger.versions import history
 from labelspace.types import TopK
 from tests.fuzz.bases.models import documents
 from tests.fuzz.targets.outcome import Attempts, BadAnswerError
@@ -46,6 +48,9 @@ def run(base: str, folder: Path, out: Path) -> tuple[str, str]:
         return attempts.outcome
     ask(tagger, attempts)
     show(tagger, attempts)
+    attempts(history, folder)
+    if tagger.held_out_ is not None:
+        attempts(lambda: document_values(tagger, tagger.held_out_.dataset(tagger.labels_)))
     if isinstance(tagger.model, AddsLabels):
         attempts(tagger.add_label, "one more", documents_of(tagger))
         attempts(tagger.remove_label, "one more")

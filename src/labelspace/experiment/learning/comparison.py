@@ -7,8 +7,9 @@ from typing import NamedTuple
 from labelspace import metrics
 from labelspace.data.label_mapping import matched_labels
 from labelspace.tagger import Tagger
+from labelspace.tagger.learning import labels_in_use
 from labelspace.tagger.lineage import Figure, HeldOutFigures
-from labelspace.types import Dataset
+from labelspace.types import Csr, Dataset
 
 METRIC = "nDCG@5"
 K = 5
@@ -51,9 +52,17 @@ def document_values(tagger: Tagger, documents: Dataset) -> metrics.DocumentValue
 
     The labels are matched by name, so that models may number them differently.
     """
-    Y, _ = matched_labels(documents.Y, documents.labels, tagger.labels_)
     top = tagger.predict_topk(tagger.inputs_of(documents), K)
-    return metrics.per_document(Y, top, ks=(K,), propensity_from="test")[METRIC]
+    return metrics.per_document(true_labels(tagger, documents), top, ks=(K,), propensity_from="test")[METRIC]
+
+
+def true_labels(tagger: Tagger, documents: Dataset) -> Csr:
+    """Return the labels of documents under the ids of a tagger, and then those that it does not know.
+
+    A label that was merged into another one counts as that one, and a retired label is left out.
+    """
+    Y, labels = matched_labels(documents.Y, documents.labels, tagger.labels_)
+    return labels_in_use(Y, labels)
 
 
 def changed(old: metrics.DocumentValues, new: metrics.DocumentValues, source: str) -> Change:

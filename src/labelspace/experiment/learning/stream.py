@@ -20,12 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelspace import metrics, store
-from labelspace.data.label_mapping import matched_labels
 from labelspace.data.learning_files import LearningStream, Row, StreamSettings
 from labelspace.data.read_options import ReadOptions
 from labelspace.errors import DataError
 from labelspace.experiment.learning.batches import Batches
-from labelspace.experiment.learning.comparison import Change, HeldOut, changed, document_values
+from labelspace.experiment.learning.comparison import Change, HeldOut, changed, document_values, true_labels
 from labelspace.experiment.learning.held_out import LearningDocuments, given_held_out, without_held_out
 from labelspace.experiment.learning.learn import Learned, check_target, opened, save_version
 from labelspace.experiment.timing import Seconds, timed
@@ -90,7 +89,7 @@ class Prequential:
 
     def add(self, tagger: Tagger, documents: Dataset) -> None:
         """Tag documents, and count how many tags are right."""
-        Y, _ = matched_labels(documents.Y, documents.labels, tagger.labels_)
+        Y = true_labels(tagger, documents)
         top = tagger.predict_topk(tagger.inputs_of(documents), max(KS))
         values = metrics.per_document(Y, top, ks=KS, propensity_from="test")
         table = np.stack([values[f"P@{k}"].numerators for k in KS], axis=1)  # (n, len(KS))
