@@ -85,7 +85,7 @@ class Beam(NamedTuple):
 
 
 @kernel()
-def lower_bound(values: Ints, low: int, high: int, target: int) -> int:
+def lower_bound(values: Ints | Longs, low: int, high: int, target: int) -> int:
     """Return the first index in sorted values[low:high] whose value is at least the target; fast if it is ``low``.
 
     The search narrows by a conditional move, because a branch would be mispredicted half of the time.

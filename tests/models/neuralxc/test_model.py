@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import quantize_int8
+from labelspace.models.neuralxc import model as neuralxc
 from labelspace.models.neuralxc.model import NeuralXC
 from labelspace.training import epochs, losses
 from labelspace.training.autoencoder import SparseDecoder
@@ -27,10 +28,10 @@ def small(data):
 def trained(monkeypatch):
     """The nets that are trained from now on, and copies of their parameters at the start of each phase."""
     nets, states = [], []
-    init, batches = NeuralXC._init_net, epochs.batches
+    build, batches = neuralxc.NeuralXCNet, epochs.batches
 
-    def remember(self, *args):
-        nets.append(init(self, *args))
+    def remember(*args):
+        nets.append(build(*args))
         states.append([])
         return nets[-1]
 
@@ -38,7 +39,7 @@ def trained(monkeypatch):
         states[-1].append(copies(nets[-1]))
         yield from batches(*args)
 
-    monkeypatch.setattr(NeuralXC, "_init_net", remember)
+    monkeypatch.setattr(neuralxc, "NeuralXCNet", remember)
     monkeypatch.setattr(epochs, "batches", copy_first)
     return nets, states
 
@@ -159,7 +160,7 @@ def test_documents_are_normalized_or_used_as_given(small, normalize):
 def test_label_biases_start_at_the_label_frequency_or_at_0(small, monkeypatch, all_labels):
     monkeypatch.setattr(losses, "MAX_UNSAMPLED_LABELS", all_labels)
     for prior_bias, expected in ((True, log_odds(small.Y)), (False, np.zeros(40))):
-        net = NeuralXC(prior_bias=prior_bias)._init_net(small.X, small.Y)
+        net = neuralxc.NeuralXCNet(NeuralXC(prior_bias=prior_bias), small.X, small.Y)
         assert np.array_equal(net.output.bias_values, expected)
 
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
-from labelspace.models.neuralxc.model import NeuralXC, OutputLoss
+from labelspace.models.neuralxc.model import NeuralXC, NeuralXCNet, OutputLoss
 from labelspace.training import dense_layers, losses
 from labelspace.training.autoencoder import DECODER_RATE_FACTOR, TrainingPhase
 from labelspace.training.losses import SampledLabels
@@ -88,7 +88,7 @@ def test_a_step_has_the_gradients_of_eq_1_that_torch_finds(tiny, monkeypatch, pa
     model = NeuralXC().set_params(
         **{"input_layers": 8, "output_layers": 6, "dropout": 0.0, "n_negatives": 200, **params}
     )
-    net = model._init_net(X, Y)
+    net = NeuralXCNet(model, X, Y)
     rng = np.random.default_rng(1)
     dense, tables = parameters(net)
     for table in [part.value for part in dense.values()] + [part.vectors for part in tables.values()]:

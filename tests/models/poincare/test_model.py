@@ -242,7 +242,7 @@ def test_documents_are_used_as_given_without_normalize(small):
 
 def test_the_document_map_starts_with_the_given_standard_deviation(small):
     for init_std in (1e-4, 0.3):
-        theta = Net.random(quick(init_std=init_std), small.X, 30, np.random.default_rng(0)).theta.vectors
+        theta = Net(quick(init_std=init_std), small.X, 30, np.random.default_rng(0)).theta.vectors
         used = theta[np.unique(small.X.indices)]
         assert np.isclose(used.std(), init_std, rtol=0.1)
 

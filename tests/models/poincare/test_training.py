@@ -88,10 +88,10 @@ def test_every_epoch_has_all_training_documents_in_a_new_order(small, monkeypatc
 
 
 def test_the_number_of_labels_decides_whether_all_are_trained_on(small, monkeypatch):
-    assert TrainingData.build(small.X, small.Y, None, Poincare()).all_labels
+    assert TrainingData(small.X, small.Y, None, Poincare()).all_labels
     monkeypatch.setattr(training, "MAX_UNSAMPLED_LABELS", 29)
-    assert not TrainingData.build(small.X, small.Y, None, Poincare()).all_labels
-    assert TrainingData.build(small.X, small.Y, None, Poincare(all_labels=True)).all_labels
+    assert not TrainingData(small.X, small.Y, None, Poincare()).all_labels
+    assert TrainingData(small.X, small.Y, None, Poincare(all_labels=True)).all_labels
 
 
 @pytest.mark.parametrize(
@@ -210,11 +210,12 @@ def test_the_best_epoch_by_votes_is_used(small, monkeypatch):
 
 def test_documents_are_held_out_unless_some_are_given_and_all_vote_in_the_end(small, monkeypatch):
     sizes = []
-    build = TrainingData.build
     monkeypatch.setattr(
-        TrainingData,
-        "build",
-        lambda X, Y, held_out, model: sizes.append((X.shape[0], held_out[0].shape[0])) or build(X, Y, held_out, model),
+        training,
+        "TrainingData",
+        lambda X, Y, held_out, model: (
+            sizes.append((X.shape[0], held_out[0].shape[0])) or TrainingData(X, Y, held_out, model)
+        ),
     )
     other = planted(n=50, d=150, l=30, seed=9)
     for given in ({}, {"validation": (other.X, other.Y)}, {"validation": (other.X, 0 * other.Y)}):
@@ -271,14 +272,14 @@ def test_too_few_documents_for_early_stopping_are_one_clear_line(small):
 
 
 def create_net(model, data, seed=0):
-    return Net.random(model, data.X, len(data.label_ids), np.random.default_rng(seed))
+    return Net(model, data.X, len(data.label_ids), np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("optimizer", LEARNING_RATES)
 def test_a_batch_changes_only_its_features_and_sampled_labels(small, optimizer):
     model = quick(all_labels=False, n_negatives=3, optimizer=optimizer)
     X = normalize_rows(small.X)
-    data = TrainingData.build(X, small.Y, None, model)
+    data = TrainingData(X, small.Y, None, model)
     net = create_net(model, data)
     label_points, theta = net.label_points.copy(), net.theta.vectors.copy()
     rows = np.array([3, 200], np.int32)
@@ -296,7 +297,7 @@ def test_a_batch_changes_only_its_features_and_sampled_labels(small, optimizer):
 def test_a_batch_on_neighbors_compares_no_document_with_itself_and_moves_both_of_a_pair(small, monkeypatch):
     model = quick(loss="neighbors", negatives="per_document", n_negatives=2000, route="vote", stop_by="votes")
     X, drawn = normalize_rows(small.X), []
-    data = TrainingData.build(X, small.Y, None, model)
+    data = TrainingData(X, small.Y, None, model)
     net, sample_pairs = create_net(model, data), training.losses.sample_pairs
     monkeypatch.setattr(training.losses, "sample_pairs", lambda *args: drawn.append(sample_pairs(*args)) or drawn[0])
     theta, rows = net.theta.vectors.copy(), np.array([3, 200], np.int32)
@@ -312,7 +313,7 @@ def test_a_batch_on_neighbors_compares_no_document_with_itself_and_moves_both_of
 
 def test_learning_rates_are_those_given_or_those_of_the_optimizer(small):
     for optimizer, expected in LEARNING_RATES.items():
-        data = TrainingData.build(small.X, small.Y, None, quick())
+        data = TrainingData(small.X, small.Y, None, quick())
         net = create_net(quick(optimizer=optimizer), data)
         assert (net.learning_rate, net.theta_learning_rate) == expected
         net = create_net(quick(optimizer=optimizer, learning_rate=0.5, feature_learning_rate=0.25), data)

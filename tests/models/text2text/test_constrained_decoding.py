@@ -30,7 +30,7 @@ def decoder():
 
 @pytest.fixture
 def trie():
-    return PrefixTrie.from_sequences(SEQUENCES, START, COUNTS)
+    return PrefixTrie(SEQUENCES, START, COUNTS)
 
 
 def probability(net, embeddings, documents, row, sequence):
@@ -84,11 +84,11 @@ def test_the_loss_is_the_negative_log_probability(decoder, trie):
 def test_decoding_ends_where_a_single_target_remains(trie):
     assert trie.depth == 3
     assert trie.single_target[trie.paths[3]].tolist() == [-1, 3, 3, 3], "only one target starts with 7"
-    assert PrefixTrie.from_sequences(SEQUENCES[:1], START, COUNTS[:1]).depth == 0
+    assert PrefixTrie(SEQUENCES[:1], START, COUNTS[:1]).depth == 0
 
 
 def test_a_single_target_has_probability_1(decoder):
-    trie = PrefixTrie.from_sequences(SEQUENCES[:1], START, COUNTS[:1])
+    trie = PrefixTrie(SEQUENCES[:1], START, COUNTS[:1])
     _, target, p = beam_search(*decoder, trie, beam_size=3)
     assert target.tolist() == [0, 0, 0]
     assert p.tolist() == [1.0, 1.0, 1.0]

@@ -4,7 +4,7 @@ import pytest
 pytest.importorskip("tokenizers")
 
 from labelspace.errors import ModelError  # noqa: E402
-from labelspace.models.text2text.tokenization import SubwordTokenizer, token_matrix  # noqa: E402
+from labelspace.models.text2text.tokenization import SubwordTokenizer  # noqa: E402
 
 
 def test_a_tokenizer_read_from_its_json_gives_the_same_tokens_even_of_lone_surrogates():
@@ -18,10 +18,3 @@ def test_a_tokenizer_read_from_its_json_gives_the_same_tokens_even_of_lone_surro
 def test_a_broken_tokenizer_is_refused():
     with pytest.raises(ModelError, match="the saved tokenizer must be readable"):
         SubwordTokenizer(np.frombuffer(b"{}", np.uint8))
-
-
-def test_the_token_matrix_keeps_order_and_repetitions():
-    matrix = token_matrix([[3, 1, 3], [], [2]], n_tokens=5)
-    assert matrix.shape == (3, 5)
-    assert matrix.indices.tolist() == [3, 1, 3, 2]
-    assert matrix.indptr.tolist() == [0, 3, 3, 4]

@@ -35,10 +35,11 @@ def test_a_long_text_is_cut_and_the_instruction_is_not(targets):
 
 def test_each_label_is_one_token_in_training_from_scratch(targets):
     tokenizer = SubwordTokenizer.train(["tea rice"] * 2, vocab_size=50)
-    (trie,) = Tokenization.with_label_tokens(tokenizer, LABELS, targets, max_length=9).tries
+    tokenization = Tokenization.with_label_tokens(tokenizer, LABELS, targets, max_length=9)
+    (trie,) = tokenization.tries
     assert trie.tree.code_length == 2
     start = len(tokenizer) + len(NAMES) + 2  # two columns may be NA
-    assert trie.tokens.tolist() == [*(len(tokenizer) + np.arange(5)), start]
+    assert tokenization.target_tokens.tolist() == [*(len(tokenizer) + np.arange(5)), start]
 
 
 def test_equal_sequences_get_endings_that_no_other_has():

@@ -17,11 +17,11 @@ from labelspace.models.treespace.kernels import (
     Visits,
     hyperbolic_product,
     level_beam_search,
-    node_visits,
     relu_matmul,
     update_children,
 )
 from labelspace.models.treespace.layout import LevelLayout, bound_norms, level_dims, quantize_nodes
+from labelspace.models.treespace.network import node_visits
 from labelspace.models.treespace.tree import breadth_first_nodes, paths_to_labels
 from labelspace.types import TopK
 

@@ -40,13 +40,12 @@ class NodeTargets:
         self.leaf_of = np.full(Y.shape[1], -1, np.int32)  # -1 for a label that is not in the tree
         leaves = np.flatnonzero(tree.label >= 0).astype(np.int32)
         self.leaf_of[tree.label[leaves]] = leaves
+        self.nodes = (self.leaf_of, tree.parent, Tree(tree.first_child, tree.last_child, tree.label))
         self.mark = np.full(len(tree), -1, np.int32)  # scratch
 
     def of_rows(self, rows: Ints) -> Batch:
         """Return a CSR matrix (rows, n_nodes): for each row the nodes to train, 1 for nodes on its paths, else 0."""
-        tree = Tree(self.tree.first_child, self.tree.last_child, self.tree.label)
-        nodes = (self.leaf_of, self.tree.parent, tree)
-        targets: Batch = classifier_targets(csr_arrays(self.Y), rows, *nodes, self.max_distance, self.mark)
+        targets: Batch = classifier_targets(csr_arrays(self.Y), rows, *self.nodes, self.max_distance, self.mark)
         return targets
 
     def log_odds(self) -> Floats:
@@ -114,9 +113,8 @@ def train_linear_classifiers(
         empty = np.zeros(X.shape[1] + 1, np.int32)
         return LinearClassifiers(np.zeros(0, np.float32), empty[:0], empty, np.zeros(len(tree), np.float32))
     bounds = leaf_ranges(tree.first_child, tree.last_child)
-    order = np.empty(tree.n_labels, np.int32)
     leaves = np.flatnonzero(tree.label >= 0)
-    order[bounds[leaves, 0]] = tree.label[leaves]
+    order = tree.label[leaves[np.argsort(bounds[leaves, 0])]]
     rows, positives = csr_arrays(X), csr_arrays(Y[:, order].tocsc())
     inner = np.flatnonzero(tree.label < 0)
     first = tree.first_child[inner]

@@ -175,13 +175,7 @@ def flatten_heavy_path(
 def balanced_cut(offsets: Longs, first: int, last: int) -> int:
     """Return where to split the items first..last, at least one on each side, so that their labels are halved best."""
     twice_center = offsets[first] + offsets[last]
-    low, high = first + 1, last - 1
-    while low < high:
-        middle = (low + high) // 2
-        if 2 * offsets[middle] < twice_center:
-            low = middle + 1
-        else:
-            high = middle
+    low = lower_bound(offsets, first + 1, last - 1, (twice_center + 1) // 2)
     if low > first + 1 and twice_center - 2 * offsets[low - 1] <= abs(2 * offsets[low] - twice_center):
         return low - 1
     return low

@@ -94,11 +94,12 @@ def complete_link(S: Csr, ties: str = "average") -> Dendrogram:
     S.sum_duplicates()
     S.data[np.repeat(np.arange(n), np.diff(S.indptr)) == S.indices] = 0
     S.eliminate_zeros()
-    pairs, values = _upper_triangle(S)
+    upper = sp.triu(S, 1, format="csr").tocoo()
+    pairs, values = (upper.row.astype(np.int64) << 32) | upper.col, upper.data
     order = np.argsort(-values, kind="stable")
     starts = S.indptr.astype(np.int64)
     positive, link_similarity, nodes = kernels.complete_linkage(S.data, S.indices, starts, values[order], pairs[order])
-    del S, order  # average link may need the memory
+    del S, upper, order  # average link may need the memory
     tops = nodes[nodes >= 0]  # the clusters that are tied at 0, by their smallest label ids
     if ties == "order":
         ranks = np.arange(1, len(tops), dtype=np.int32)  # one after another
@@ -148,13 +149,6 @@ def to_nodes(dendrogram: Dendrogram) -> TreeNodes:
     return TreeNodes(first, last, np.where(inner, -1, order).astype(np.int32), link_similarity)
 
 
-def _upper_triangle(S: Csr) -> tuple[Longs, Floats]:
-    """Return the entries above the diagonal, in order: the pair of labels as a * 2^32 + b, and the similarity."""
-    rows = np.repeat(np.arange(S.shape[0], dtype=np.int32), np.diff(S.indptr))
-    above = S.indices > rows
-    return (rows[above].astype(np.int64) << 32) | S.indices[above], S.data[above]
-
-
 def _cluster_of_labels(merges: Ints, tops: Ints, n: int) -> Ints:
     """Return the cluster of each of n labels after some merges, as an index into ``tops``."""
     root = np.arange(n + len(merges), dtype=np.int32)
@@ -175,9 +169,7 @@ def _average_link_merges(cluster: Ints, sizes: Longs, pairs: Longs, values: Floa
     node = np.arange(m + len(merges), dtype=np.int32)
     node[m + order] = np.arange(m, m + len(merges), dtype=np.int32)
     linked = node[merges[order]]
-    is_top = np.ones(m + len(linked), bool)
-    is_top[linked] = False
-    tops = np.flatnonzero(is_top).astype(np.int32)
+    tops = np.setdiff1d(np.arange(m + len(linked), dtype=np.int32), linked)
     rest = kernels.merge_smallest_first(kernels.subtree_sizes(linked, sizes)[tops])
     return np.concatenate([linked, _renumbered(rest, tops, m + len(linked))])
 

@@ -42,7 +42,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.beam_search import LinearTrees, NodeVectors, Search, Tree, beam_search, dense_beam_search
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import search_in_blocks
 from labelspace.labels.masks import FEW_LABELS
 from labelspace.labels.tree import PRUNED_BIAS, PRUNED_LOG, TreeNodes, widen_beam
 from labelspace.models import parameters
@@ -262,21 +262,18 @@ class HierarchicalXC(Model):
         return Beam(size, kept, n_labels)
 
     def _search(self, X: Csr, k: int, beam: Beam) -> TopK:
-        out = TopK.empty(X.shape[0], k)
-
-        def search(start: int, stop: int) -> None:
-            rows = slice(start, stop)
+        def search(rows: slice, labels: Ints, scores: Floats) -> None:
             if self.ranking == "none":
-                top = without_order(self._reached(X, start, stop, self.tree_.n_labels, beam), k)
+                top = without_order(self._reached(X, rows, self.tree_.n_labels, beam), k)
             else:
-                top = self._reached(X, start, stop, k, beam)
-            out.labels[rows], out.scores[rows] = top.labels, top.scores
+                top = self._reached(X, rows, k, beam)
+            labels[:], scores[:] = top.labels, top.scores
 
-        run_blocks(search, X.shape[0], ROW_BLOCK)
-        return out
+        return search_in_blocks(search, X.shape[0], k, ROW_BLOCK)
 
-    def _reached(self, X: Csr, start: int, stop: int, k: int, beam: Beam) -> TopK:
-        """Find the k most probable labels that the rows start..stop of X reach."""
+    def _reached(self, X: Csr, rows: slice, k: int, beam: Beam) -> TopK:
+        """Find the k most probable labels that some rows of X reach."""
+        start, stop = rows.start, rows.stop
         out = TopK.empty(stop - start, k)
         threshold = self.follow_threshold
         min_log = float(np.float32(np.log(threshold))) if threshold else -np.inf  # rounded as the search does
@@ -284,10 +281,10 @@ class HierarchicalXC(Model):
         tree = Tree(self.tree_.first_child, self.tree_.last_child, self.tree_.label)
         settings = Search(beam.size, LOGISTIC, min_log)
         if self.linear_classifiers_ is not None:
-            rows = CsrArrays(X.data, X.indices, X.indptr[start : stop + 1])
+            documents = CsrArrays(X.data, X.indices, X.indptr[start : stop + 1])
             values, nodes, starts, bias = self.linear_classifiers_
             trees = LinearTrees(values, nodes, starts, beam.pruned(bias), *tree, ROOT, *settings)
-            beam_search(rows, 0, stop - start, trees, out.labels, out.scores)
+            beam_search(documents, 0, stop - start, trees, out.labels, out.scores)
         else:
             assert self.encoder_ is not None
             assert self.code_classifiers_ is not None

@@ -52,7 +52,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.losses import subtract_positives
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import Layer, output_topk, subtract_label_block
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import search_in_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.checks import Inputs, check_inputs, check_widths
@@ -61,7 +61,7 @@ from labelspace.training import autoencoder, dense_layers, losses
 from labelspace.training.dense_layers import ACTIVATIONS, MLP, OutputLayer, SampledOutputLayer
 from labelspace.training.epochs import batch_schedule, run_phases
 from labelspace.training.sparse_layers import batch_rows
-from labelspace.types import Bools, Csr, Floats, Ints, Rng, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, TopK
 
 ROW_BLOCK = 64  # documents per task
 MANY_DOCUMENTS = 30_000  # with more, less dropout is needed: the network overfits less
@@ -145,30 +145,14 @@ class NeuralXC(Model):
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X) if self.normalize else X
-        net = self._init_net(X, Y)  # step 1
+        net = NeuralXCNet(self, X, Y)  # step 1
         plan = autoencoder.phases(self.training, self.alpha, self.beta)  # step 2
         schedule = batch_schedule(X.shape[0], self.batch_size, self.epochs)
         run_phases(partial(self._train_step, net), plan, X.shape[0], schedule, net.rng, context.progress)
         self._store(net)  # step 7
 
-    def _init_net(self, X: Csr, Y: Csr) -> NeuralXCNet:
-        rng = np.random.default_rng(self.random_state)
-        inputs, regressor, outputs = self._layer_sizes()
-        hidden = self.activation
-        bias = losses.log_odds(Y) if self.prior_bias else np.zeros(Y.shape[1], np.float32)
-        all_labels = Y.shape[1] <= losses.MAX_UNSAMPLED_LABELS if self.all_labels is None else self.all_labels
-        layer = OutputLayer if all_labels else SampledOutputLayer
-        n_sampled = X.shape[1] if self.n_sampled_features is None else self.n_sampled_features
-        output = layer.random(bias, outputs[0], rng)
-        phi_i = autoencoder.SparseEncoder.random(X, inputs, hidden, self.input_code, rng)
-        psi_i = autoencoder.SparseDecoder.random(X, inputs[::-1], hidden, n_sampled, rng)
-        f = MLP.random([inputs[-1], *regressor, outputs[-1]], hidden, self.output_code, rng)
-        phi_o = autoencoder.SparseEncoder.random(Y, outputs, hidden, self.output_code, rng)
-        psi_o = MLP.random(outputs[::-1], hidden, hidden, rng)
-        return NeuralXCNet(phi_i, psi_i, f, phi_o, psi_o, output, X, Y, rng)
-
-    def _layer_sizes(self) -> tuple[list[int], list[int], list[int]]:
-        """Return the layer sizes of phi_i, f and phi_o."""
+    def layer_widths(self) -> tuple[list[int], list[int], list[int]]:
+        """Return the layer widths of phi_i, f and phi_o."""
         inputs, regressor, outputs = map(parse_layer_sizes, (self.input_layers, self.regressor, self.output_layers))
         return inputs, regressor, outputs
 
@@ -205,7 +189,7 @@ class NeuralXC(Model):
         return self.dropout if self.dropout is not None else DROPOUT[X.shape[0] > MANY_DOCUMENTS]
 
     def _store(self, net: NeuralXCNet) -> None:
-        inputs, regressor, outputs = self._layer_sizes()
+        inputs, regressor, outputs = self.layer_widths()
         chain = [
             *dense_layers.layer_specs(inputs, self.activation, self.input_code),
             *dense_layers.layer_specs([*regressor, outputs[-1]], self.activation, self.output_code),
@@ -238,14 +222,12 @@ class NeuralXC(Model):
         candidates = self.seen_ if allowed is None else self.seen_ & allowed
         X = normalize_rows(X) if self.normalize else X
         output = Layer(self.output_weights_, self.output_scales_, self.output_bias_)
-        out = TopK.empty(X.shape[0], k)
 
-        def score(start: int, stop: int) -> None:
-            codes = self.encoder_(X, start, stop)
-            output_topk(codes, 0, stop - start, output, candidates, out.labels[start:stop], out.scores[start:stop])
+        def score(rows: slice, labels: Ints, scores: Floats) -> None:
+            codes = self.encoder_(X, rows.start, rows.stop)
+            output_topk(codes, 0, len(codes), output, candidates, labels, scores)
 
-        run_blocks(score, X.shape[0], ROW_BLOCK)
-        return losses.listed_probabilities(out)
+        return losses.listed_probabilities(search_in_blocks(score, X.shape[0], k, ROW_BLOCK))
 
 
 @dataclass(frozen=True)
@@ -281,24 +263,28 @@ class OutputLoss:
         scores *= np.float32(1 / len(self.rows) / (self.Y.shape[1] if self.mean else 1))
 
 
-@dataclass
 class NeuralXCNet:
     """The encoders, decoders and the regressor of eq. 1."""
 
-    phi_i: autoencoder.SparseEncoder
-    psi_i: autoencoder.SparseDecoder
-    f: MLP
-    phi_o: autoencoder.SparseEncoder
-    psi_o: MLP  # without the output layer
-    output: OutputLayer | SampledOutputLayer  # the last layer of psi_o
-    X: Csr
-    Y: Csr
-    rng: Rng
-    n_steps: int = 0
-    n_classifier_steps: int = 0  # steps that update f: Adam counts the steps of what it updates
-
-    def __post_init__(self) -> None:
-        self.seen = losses.seen_labels(self.Y)
+    def __init__(self, params: NeuralXC, X: Csr, Y: Csr) -> None:
+        """Draw the weights (step 1)."""
+        self.X, self.Y, self.seen = X, Y, losses.seen_labels(Y)
+        self.rng = rng = np.random.default_rng(params.random_state)
+        self.n_steps = 0
+        self.n_classifier_steps = 0  # steps that update f: Adam counts the steps of what it updates
+        inputs, regressor, outputs = params.layer_widths()
+        hidden = params.activation
+        bias = losses.log_odds(Y) if params.prior_bias else np.zeros(Y.shape[1], np.float32)
+        few_labels = Y.shape[1] <= losses.MAX_UNSAMPLED_LABELS
+        all_labels = few_labels if params.all_labels is None else params.all_labels
+        layer = OutputLayer if all_labels else SampledOutputLayer
+        n_sampled = X.shape[1] if params.n_sampled_features is None else params.n_sampled_features
+        self.output = layer.random(bias, outputs[0], rng)  # the last layer of psi_o
+        self.phi_i = autoencoder.SparseEncoder.random(X, inputs, hidden, params.input_code, rng)
+        self.psi_i = autoencoder.SparseDecoder.random(X, inputs[::-1], hidden, n_sampled, rng)
+        self.f = MLP.random([inputs[-1], *regressor, outputs[-1]], hidden, params.output_code, rng)
+        self.phi_o = autoencoder.SparseEncoder.random(Y, outputs, hidden, params.output_code, rng)
+        self.psi_o = MLP.random(outputs[::-1], hidden, hidden, rng)  # without the output layer
 
     def descend_psi_o(self, codes: Floats, loss: OutputLoss, rates: autoencoder.LearningRates) -> Floats:
         """Update psi_o on the codes of documents and of label sets, in this order; return the gradient by the codes."""

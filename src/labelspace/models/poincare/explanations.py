@@ -20,7 +20,6 @@ geometry=cosine, the length of r is taken as that of this document. A label with
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,25 +38,14 @@ SMALL = 1e-30  # avoids a division by 0
 NO_COLUMNS = np.zeros(0, np.int32)
 
 
-@dataclass
 class VoteEvidence:
     """The votes of all learners for one document X (1, n_features), scaled as in training."""
 
-    model: Poincare
-    X: Csr
-    neighbors: list[Neighbors]
-    view: str
-
-    @cached_property
-    def learners(self) -> list[LearnerVotes]:
-        """The votes of each learner."""
-        return [LearnerVotes(self.model, self.X, number, near) for number, near in enumerate(self.neighbors)]
-
-    @cached_property
-    def frequencies(self) -> Doubles:
-        """The share of training documents that each label has."""
-        counts = np.bincount(self.model.Y_.indices, minlength=self.model.n_labels_)
-        return np.asarray(counts / self.model.Y_.shape[0])
+    def __init__(self, model: Poincare, X: Csr, neighbors: list[Neighbors], view: str) -> None:
+        self.X, self.view = X, view
+        self.learners = [LearnerVotes(model, X, number, near) for number, near in enumerate(neighbors)]
+        counts = np.bincount(model.Y_.indices, minlength=model.n_labels_)
+        self.frequencies = counts / model.Y_.shape[0]  # the share of training documents that each label has
 
     def evidence(self, label: int) -> Evidence:
         """Return the evidence for one label (steps 1 to 5)."""
@@ -115,9 +103,7 @@ class LearnerVotes:
 
     def votes_for(self, label: int) -> LabelVotes:
         """Return the votes for one label."""
-        Y = self.model.Y_
-        spans = zip(Y.indptr[self.documents].tolist(), Y.indptr[self.documents + 1].tolist(), strict=True)
-        carry = np.array([label in Y.indices[start:stop] for start, stop in spans], bool)
+        carry = self.model.Y_[self.documents][:, [label]].toarray()[:, 0] > 0
         return LabelVotes(self, carry, np.flatnonzero(self.labels == label))
 
     def column_shares(self, by_distance: Doubles) -> Doubles:

@@ -38,7 +38,7 @@ difference, so that neighbors say little. A larger alpha, or step 6, keeps docum
 informative. The paper counts votes; weighted votes are more accurate.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,16 +47,7 @@ from threadpoolctl import threadpool_limits
 from labelspace import index
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
-from labelspace.estimator.parameter_constraints import (
-    AllBut,
-    Constraint,
-    anything,
-    integer,
-    mapping,
-    one_of,
-    optional,
-    real,
-)
+from labelspace.estimator.parameter_constraints import AllBut, anything, integer, mapping, one_of, optional, real
 from labelspace.estimator.state_constraints import array, must, part, parts, plain, sparse
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s
@@ -75,6 +66,19 @@ from labelspace.training.epochs import VALIDATION_K
 from labelspace.types import Bools, Csr, Floats, Ints, Progress, TopK
 
 NEAREST_LABELS = 100  # that vote; the votes of farther labels are near 0
+# What the paper says of both methods that it compares.
+PUBLISHED: Mapping[str, Any] = {
+    "n_estimators": 15,  # section 3.2, Table 3
+    "similarity_weight": 0.0,  # section 2.4: one loss
+    "input_dropout": 0.0,
+    "epochs": 500,  # as many as it takes to stop: AnnexML's 10 are of steps on single documents
+    "negatives": "per_document",  # section 2.4
+    "max_validation": None,  # section 3.1: 5 %
+    "patience": 25,  # section 3.1
+    "stop_by": "votes",  # section 3.1: precision, which is that of votes
+    "route": "vote",  # section 2.6
+    "sharpness": 0.0,  # section 2.6: occurrences are counted
+}
 
 
 class Poincare(Model):
@@ -152,9 +156,7 @@ class Poincare(Model):
         None, real(at_least=0), "Weight of the votes of labels, relative to documents; none chooses by validation."
     ).only_with(route="both")
     n_clusters: int | str | None = param(
-        None,
-        Constraint("an integer of at least 1, or auto", lambda v: v == "auto" or integer(1).holds(v)),
-        "Clusters of the document index; none searches all documents, auto chooses.",
+        None, training.CLUSTERS, "Clusters of the document index; none searches all documents, auto chooses."
     )
     probes: int | None = param(
         None, integer(1), "Clusters that are searched; none is the square root of their number, rounded up."
@@ -163,40 +165,22 @@ class Poincare(Model):
 
     presets = {
         "paper": {  # Gerald and Baskiotis (2019); what they do not say is as by default
-            "n_estimators": 15,  # section 3.2, Table 3
+            **PUBLISHED,
             "projection": "clip",  # section 2.3, p
-            "similarity_weight": 0.0,  # section 2.4: one loss
             "optimizer": "adam",  # sections 2.5 and 3.1, with constant learning rates
             "init_std": 1e-4,  # section 3.1; label points have 1e-3 here too
-            "input_dropout": 0.0,
-            "epochs": 500,  # as many as it takes to stop
-            "negatives": "per_document",  # section 2.4; how many is not said
-            "n_negatives": 50,
-            "max_validation": None,  # section 3.1: 5 %
-            "patience": 25,  # section 3.1
-            "stop_by": "votes",  # section 3.1: precision, which is that of votes
-            "route": "vote",  # section 2.6
-            "sharpness": 0.0,  # section 2.6: occurrences are counted
+            "n_negatives": 50,  # section 2.4; how many is not said
             "n_clusters": "auto",  # section 2.6: N / 3000 at random; how many are read is not said
             "probes": 1,
         },
         "annexml": {  # AnnexML (Tagami, 2017) without partitions: the Euclidean column of Table 4
-            "n_estimators": 15,
+            **PUBLISHED,
             "geometry": "cosine",
             "loss": "neighbors",  # section 2.4, the first loss
             "alpha": 10.0,  # AnnexML's gamma
-            "similarity_weight": 0.0,
             "feature_learning_rate": 0.1,  # AnnexML's eta0
             "schedule": "constant",
-            "input_dropout": 0.0,
-            "epochs": 500,  # as many as it takes to stop: AnnexML's 10 are of steps on single documents
-            "negatives": "per_document",
             "n_negatives": 10,  # as many as positives
-            "max_validation": None,  # stopped as in the paper
-            "patience": 25,
-            "stop_by": "votes",
-            "route": "vote",
-            "sharpness": 0.0,
         },
     }
 
@@ -242,7 +226,7 @@ class Poincare(Model):
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = self.scaled(X)
         train, held_out, held_out_rows = training.split_documents(X, Y, self, context)  # step 1
-        data = training.TrainingData.build(X[train], Y[train], held_out, self)
+        data = training.TrainingData(X[train], Y[train], held_out, self)
         total = self.n_estimators * data.epochs * data.n_batches
 
         def progress(done: int) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelspace import index
+from labelspace.estimator.parameter_constraints import Constraint, integer
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.threads import fill_in_blocks
@@ -32,6 +32,7 @@ EPOCHS = (8, 20)  # fewest and most, where their number is not given
 LEARNING_RATES = {"adagrad": (0.2, 0.03), "adam": (0.01, 0.001), "sgd": (1.0, 10.0)}  # of label points, and of theta
 LABEL_SCALE = 1e-3  # standard deviation of label points at the start
 ROW_BLOCK = 64  # documents per task
+CLUSTERS = Constraint("an integer of at least 1, or auto", lambda value: value == "auto" or integer(1).holds(value))
 
 Learner = tuple[Int8s, Floats, Floats, list[float]]
 """Theta in 8 bits, its scales, the points of the labels with a document, and the validation score of each epoch."""
@@ -59,61 +60,40 @@ def split_documents(X: Csr, Y: Csr, params: Poincare, context: FitContext) -> tu
     return all_rows, None, no_rows
 
 
-@dataclass(frozen=True)
 class TrainingData:
     """The documents to train on, and their batches; the columns of Y are the labels with a document."""
 
-    X: Csr
-    Y: Csr
-    held_out: tuple[Csr, Csr] | None
-    label_ids: Ints  # of the columns of Y
-    columns: Ints  # of Y: 0, 1, ...
-    batch_size: int
-    epochs: int
-    all_labels: bool
-    input_dropout: float
-    graph: Csr | None = None  # (n, n): the positives of each document, with loss=neighbors
-
-    @classmethod
-    def build(cls, X: Csr, Y: Csr, held_out: tuple[Csr, Csr] | None, params: Poincare) -> TrainingData:
+    def __init__(self, X: Csr, Y: Csr, held_out: tuple[Csr, Csr] | None, params: Poincare) -> None:
         """Choose by the data what the parameters leave open."""
         n, label_ids = X.shape[0], seen_labels(Y)
-        held_out = None if held_out is None else (held_out[0], held_out[1][:, label_ids])
-        columns = np.arange(len(label_ids), dtype=np.int32)
-        schedule = epochs.batch_schedule(n, params.batch_size, params.epochs, STEPS, EPOCHS)
+        self.X, self.Y, self.label_ids = X, Y[:, label_ids], label_ids
+        self.columns: Ints = np.arange(len(label_ids), dtype=np.int32)  # of Y
+        self.held_out = None if held_out is None else (held_out[0], held_out[1][:, label_ids])
+        self.batch_size, self.epochs = epochs.batch_schedule(n, params.batch_size, params.epochs, STEPS, EPOCHS)
+        self.n_batches = len(range(0, n, self.batch_size))  # per epoch
         few = len(label_ids) <= MAX_UNSAMPLED_LABELS and params.negatives == "shared"
-        all_labels = few if params.all_labels is None else params.all_labels
-        dropout = default_input_dropout(n) if params.input_dropout is None else params.input_dropout
-        graph = None if params.loss == "labels" else label_neighbors(Y, params.n_label_neighbors)
-        return cls(X, Y[:, label_ids], held_out, label_ids, columns, *schedule, all_labels, dropout, graph)
-
-    @property
-    def n_batches(self) -> int:
-        """The number of batches per epoch."""
-        return len(range(0, self.X.shape[0], self.batch_size))
+        self.all_labels = few if params.all_labels is None else params.all_labels
+        self.input_dropout = default_input_dropout(n) if params.input_dropout is None else params.input_dropout
+        # (n, n): the positives of each document, with loss=neighbors
+        self.graph = None if params.loss == "labels" else label_neighbors(Y, params.n_label_neighbors)
 
 
 class Net:
     """Theta (n_features, dimension) and the label points (n_labels, dimension) on a manifold, with their optimizers."""
 
-    def __init__(self, params: Poincare, theta: SparseLayer, label_points: Floats) -> None:
-        self.manifold, self.theta, self.label_points = params.manifold, theta, label_points
+    def __init__(self, params: Poincare, X: Csr, n_labels: int, rng: Rng) -> None:
+        """Draw theta and label points near the origin; the row of theta is 0 for a feature without documents."""
+        self.manifold = params.manifold
+        self.theta = SparseLayer.random(X, params.embedding_dim, rng, init_std=params.init_std)
+        label_points = rng.standard_normal((n_labels, params.embedding_dim), np.float32) * np.float32(LABEL_SCALE)
+        self.label_points: Floats = self.manifold.project(label_points) if params.geometry == "cosine" else label_points
         label_rate, theta_rate = LEARNING_RATES[params.optimizer]
         self.learning_rate = label_rate if params.learning_rate is None else params.learning_rate
         self.theta_learning_rate = theta_rate if params.feature_learning_rate is None else params.feature_learning_rate
         self.label_optimizer = create_optimizer(params.optimizer, label_points)
         has_own = params.optimizer == "adagrad"  # the layer has an Adagrad inside
-        self.theta_optimizer = None if has_own else create_optimizer(params.optimizer, theta.vectors)
-        self.zeros = np.zeros(label_points.shape[1], np.float32)
-
-    @classmethod
-    def random(cls, params: Poincare, X: Csr, n_labels: int, rng: Rng) -> Net:
-        """Draw theta and label points near the origin; the row of theta is 0 for a feature without documents."""
-        theta = SparseLayer.random(X, params.embedding_dim, rng, init_std=params.init_std)
-        label_points = rng.standard_normal((n_labels, params.embedding_dim), np.float32) * np.float32(LABEL_SCALE)
-        return cls(
-            params, theta, label_points if params.geometry != "cosine" else params.manifold.project(label_points)
-        )
+        self.theta_optimizer = None if has_own else create_optimizer(params.optimizer, self.theta.vectors)
+        self.zeros = np.zeros(params.embedding_dim, np.float32)
 
     def document_vectors(self, batch: Batch) -> Floats:
         """Return the vectors r = theta'x of documents. Shape (batch, dimension)."""
@@ -131,10 +111,7 @@ class Net:
         """Move the points of the sampled labels on their Euclidean gradient."""
         points, learning_rate = self.sampled_points(sampled), self.learning_rate * lr_decay
         updated = self.manifold.riemannian_step(points, gradient, self.label_optimizer, sampled.ids, learning_rate)
-        if sampled.covers_all:
-            self.label_points = updated
-        else:
-            self.label_points[sampled.ids] = updated
+        self.label_points[sampled.ids] = updated
 
     def update_theta(self, batch: Batch, gradient: Floats, lr_decay: float) -> None:
         """Move theta on the gradient (batch, dimension) by r."""
@@ -168,7 +145,7 @@ def embed_documents(X: Csr, theta: Int8s, scales: Floats, manifold: Manifold) ->
 def train_learner(data: TrainingData, params: Poincare, number: int, tick: Callable[[int], None]) -> Learner:
     """Train one learner; its random numbers depend on the seed and its number only."""
     rng = np.random.default_rng([params.random_state, number])
-    net = Net.random(params, data.X, len(data.label_ids) if data.graph is None else 0, rng)  # step 2
+    net = Net(params, data.X, len(data.label_ids) if data.graph is None else 0, rng)  # step 2
     schedule = params.schedule or ("linear" if params.optimizer == "adagrad" else "constant")
     scores: list[float] = []
     best = None

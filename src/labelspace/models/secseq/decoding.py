@@ -24,7 +24,7 @@ from labelspace.models.secseq.network import CodeDecoder, EncoderStates, Sequenc
 from labelspace.models.secseq.objectives import group_counts
 from labelspace.models.secseq.sequence_search import Generation, generate_free, generate_sequences
 from labelspace.training.sparse_layers import embedded
-from labelspace.types import Csr, Floats, Ints, Longs, TopK
+from labelspace.types import Csr, Doubles, Floats, Ints, Longs, TopK
 
 if TYPE_CHECKING:
     from labelspace.models.secseq.model import SequenceModel
@@ -120,7 +120,7 @@ def leaf_counts(kind: str, tree: CodeTree, Y: Csr, of_documents: bool) -> Floats
 
     Shares are those in the documents, or else in the labels, with its code. Shape (n_labels,).
     """
-    counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    counts: Doubles = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
     if kind == "labels":
         counts = np.minimum(counts, 1)
     elif kind == "shares":

@@ -11,6 +11,7 @@ from labelspace.kernels.beam_search import (
     empty_beam,
     expand_beam,
     layout_children,
+    lower_bound,
     sort_log_scores,
 )
 from labelspace.kernels.compiled import kernel
@@ -194,13 +195,8 @@ def sample_walks(graph: LabelGraph, first_labels: Ints, seed: int, out: Ints) ->
             state = next_state(state)
             low, high = label_starts[label], label_starts[label + 1]
             drawn = ends[low] + np.int64(state % np.uint64(ends[high] - ends[low]))
-            while high - low > 1:  # the last entry with ends <= drawn
-                middle = (low + high) // 2
-                if ends[middle] <= drawn:
-                    low = middle
-                else:
-                    high = middle
-            pos = doc_starts[label_docs[low]] + drawn - ends[low]
+            entry = lower_bound(ends, low + 1, high, drawn + 1) - 1  # the last one with ends <= drawn
+            pos = doc_starts[label_docs[entry]] + drawn - ends[entry]
             other = doc_labels[pos]
             label = other if other < label else doc_labels[pos + 1]  # skip the label itself
             out[i, step] = label

@@ -56,6 +56,21 @@ if TYPE_CHECKING:  # modules that need torch
 
 MAX_VOCABULARY = 50_000  # words that label embeddings are made of, where the encoder reads sequences
 MAX_CODE_LENGTH = 256  # digits: a code tree has a node for each digit of each label
+# The paper's plain Seq2Seq, of both methods.
+SEQ2SEQ: Mapping[str, Any] = {
+    "encoder": "gru",  # words in order: appendix A
+    "decoder": "gru",  # a step per digit (figure 1), or per label (eq. 2)
+    "max_sequence": 100,  # more than the labels of any document of the paper
+    "masked_softmax": False,
+    "init_biases": False,
+    "constrained": False,  # "Semantic Code Decompression", steps 1 and 2
+    "scores": "count",  # step 4, and the sum over trees
+}
+
+
+def for_sequences(*declaration: Any) -> Any:  # noqa: ANN401 - the arguments of ``param``
+    """Declare a parameter that has an effect with ``target="sequence"``."""
+    return param(*declaration).only_with(target="sequence")
 
 
 class SequenceModel(Model):
@@ -69,18 +84,16 @@ class SequenceModel(Model):
     target: str = param(
         "set", one_of("set", "label", "sequence"), "Learn the set of next digits, one label, or the sequence of labels."
     )
-    decoder: str = param(
+    decoder: str = for_sequences(
         "gated", one_of("gated", "gru", "lstm"), "Gated by the prefix, or recurrent, one step per digit."
-    ).only_with(target="sequence")
-    label_order: str = param(
-        "frequent", one_of("frequent", "rare", "random"), "Order of labels in a sequence."
-    ).only_with(target="sequence")
-    max_sequence: int = param(
+    )
+    label_order: str = for_sequences("frequent", one_of("frequent", "rare", "random"), "Order of labels in a sequence.")
+    max_sequence: int = for_sequences(
         MAX_SEQUENCE, integer(1, at_most=10_000), "Labels of a document in its sequence; what is longer is cut."
-    ).only_with(target="sequence")
-    masked_softmax: bool = param(
+    )
+    masked_softmax: bool = for_sequences(
         True, boolean(), "Train sequences on digits that exist after a prefix, not on all."
-    ).only_with(target="sequence")
+    )
     normalize: bool = parameters.normalize().only_with(encoder="bag")
     init_biases: bool = param(True, boolean(), "Start the biases of digits at their frequency, not at 0.")
     hidden_dim: int = param(512, EVEN, "Units of the encoder.")
@@ -95,12 +108,10 @@ class SequenceModel(Model):
     clip_norm: float = parameters.clip_norm(10.0)
     patience: int | None = parameters.patience()
     decoding: str = param("beam", one_of("beam", "sampling"), "Beam search, or sampling.")
-    constrained: bool = param(
-        True, boolean(), "Sequences of codes that exist, none twice; else of any digits."
-    ).only_with(target="sequence")
-    scores: str = param(
+    constrained: bool = for_sequences(True, boolean(), "Sequences of codes that exist, none twice; else of any digits.")
+    scores: str = for_sequences(
         "probability", one_of("probability", "count"), "Score of a label: probability, or count in the sequences."
-    ).only_with(target="sequence")
+    )
     beam_size: int = parameters.beam_size(32).only_with(decoding="beam")
     n_samples: int = param(100, integer(1, at_most=10_000), "Samples per document.").only_with(decoding="sampling")
     random_state: int = parameters.random_state()
@@ -167,8 +178,7 @@ class SequenceModel(Model):
         codes = self._codes(views, Y, context)  # steps 1 and 2
         views, Y, held_out = context.early_stopping_split(views, Y, self.patience, self.random_state)
         validation = None if held_out is None else (self._encoder_inputs(held_out[0]), held_out[1])
-        train = (self._encoder_inputs(views), Y)
-        trees = TreeTrainer(train, validation, codes, self, context).train(context)  # steps 3 to 5
+        trees = TreeTrainer((self._encoder_inputs(views), Y), validation, codes, self, context).train(context)  # 3-5
         *arrays, scores = zip(*trees, strict=True)
         self.embeddings_, self.embedding_scales_, self.weights_, self.label_shares_ = map(np.stack, arrays)
         self.digits_, self.validation_scores_ = np.stack([code.digits for code in codes]), list(scores)
@@ -269,38 +279,29 @@ class SeCSeq(SequenceModel):
     shared_embeddings: bool = param(
         False, boolean(), "One embedding per digit value, not one for each position."
     ).only_with(target="sequence", decoder=("gru", "lstm"))
-    repeated_codes: bool = param(False, boolean(), "Labels that share a code each give it to a sequence.").only_with(
-        target="sequence"
-    )
-    leaf_histogram: str = param(
+    repeated_codes: bool = for_sequences(False, boolean(), "Labels that share a code each give it to a sequence.")
+    leaf_histogram: str = for_sequences(
         "shares",
         one_of("shares", "labels", "documents"),
         "What a label counts where it shares a code: its share of the documents, one, or its documents.",
-    ).only_with(target="sequence")
+    )
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {
+            **SEQ2SEQ,
             "label_vectors": "instances",  # v_l: figure 2
             "embedding_dim": None,  # z = v_l R, of v_l as it is: eq. 4
             "center_labels": False,
             "coding": "projection",  # eq. 4
-            "encoder": "gru",  # words in order: appendix A
-            "decoder": "gru",  # a step per digit: figure 1
             "shared_outputs": True,  # a softmax of O(K): figure 1
             "shared_embeddings": True,
             "target": "sequence",  # eq. 3
             "repeated_codes": True,  # the codes of all labels, one after the other: figure 1
-            "max_sequence": 100,  # more than the labels of any document of the paper
-            "masked_softmax": False,
-            "init_biases": False,
-            "constrained": False,  # "Semantic Code Decompression", steps 1 and 2
-            "leaf_histogram": "labels",  # step 3
-            "scores": "count",  # step 4, and the sum over trees
+            "leaf_histogram": "labels",  # "Semantic Code Decompression", step 3
         }
     }
 
     def _conflicts(self) -> Iterator[str]:
-        yield from super()._conflicts()
         sparse = self.embedding_dim is None and self.label_vectors in SPARSE_SOURCES
         if sparse and (self.coding != "projection" or self.center_labels):
             yield (
@@ -352,17 +353,7 @@ class Mlc2Seq(SequenceModel):
     target = SequenceModel.params["target"].with_default("sequence")
     beam_size = SequenceModel.params["beam_size"].with_default(8)
 
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "paper": {
-            "encoder": "gru",  # words in order
-            "decoder": "gru",  # a step per label: eq. 2 of SeCSeq
-            "max_sequence": 100,  # more than the labels of any document of the paper
-            "masked_softmax": False,
-            "init_biases": False,
-            "constrained": False,
-            "scores": "count",
-        }
-    }
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": SEQ2SEQ}
 
     n_estimators = 1
     code_length = 1

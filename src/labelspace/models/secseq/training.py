@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,20 +102,14 @@ class TreeTrainer:
             objective.init_biases(net.decoder)
         histogram = model.leaf_histogram if model.target == "sequence" else "shares"
         shares = leaf_counts(histogram, objective.tree, self.Y, of_documents=model.target != "label")
-        scores = run_epochs(
-            net,
-            self.epochs,
-            lambda epoch: self._run_epoch(net, objective, tree, epoch, tick),
-            None if self.validation is None else lambda: self._validate(net, objective.tree, shares),
-            model.patience,
-            self.fingerprint,
-            self.checkpoint,
-            "checkpoint" if len(self.codes) == 1 else f"tree-{tree}",
-        )
+        run_epoch = partial(self._run_epoch, net, objective, tree, tick)
+        validate = None if self.validation is None else partial(self._validate, net, objective.tree, shares)
+        options = (self.fingerprint, self.checkpoint, "checkpoint" if len(self.codes) == 1 else f"tree-{tree}")
+        scores = run_epochs(net, self.epochs, run_epoch, validate, model.patience, *options)
         tick(self.epochs * objective.n_tokens - net.n_reported)  # epochs that early stopping skipped
         return *quantize_int8(net.layer.vectors), net.optimizer.weights.value, shares, scores
 
-    def _run_epoch(self, net: TreeNetwork, objective: Objective, tree: int, epoch: int, tick: Tick) -> None:
+    def _run_epoch(self, net: TreeNetwork, objective: Objective, tree: int, tick: Tick, epoch: int) -> None:
         """Pass over the documents once; draws depend only on the seed, the tree and the epoch's number."""
         rng = np.random.default_rng([self.model.random_state, tree, 2, epoch])
         tick(epoch * objective.n_tokens - net.n_reported)  # above 0 where a training resumes

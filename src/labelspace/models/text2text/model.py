@@ -53,7 +53,7 @@ from labelspace.types import Bools, Csr, LabelSpace, TopK
 
 if TYPE_CHECKING:
     from labelspace.models.text2text.constrained_decoding import ConstrainedDecoder
-    from labelspace.models.text2text.training import Network, Trainer
+    from labelspace.models.text2text.training import Network, Split, Trainer
     from labelspace.models.text2text.transformers_engine import Generator
 
 EMBEDDING_STD = 0.3  # of random token embeddings
@@ -190,34 +190,34 @@ class Text2Text(Model):
             )
         make_trainer = self._own_trainer if self.engine == "own" else self._transformers_trainer
         with single_thread(), threadpool_limits(1, user_api="blas"):
-            trainer = make_trainer(X, Y_targets, validation, context)  # step 2
+            trainer = make_trainer((X, Y_targets), validation, context)  # step 2
             self.validation_scores_ = trainer.train()  # steps 3 and 4
             weights = trainer.net.weights()
         self.weights_, self.token_embeddings_, self.output_embeddings_ = (part.astype(np.float16) for part in weights)
 
-    def _own_trainer(self, X: Sequence[str], *data: Any) -> Trainer:  # noqa: ANN401 - the last arguments of a Trainer
+    def _own_trainer(self, train: Split, *data: Any) -> Trainer:  # noqa: ANN401 - the last arguments of a Trainer
         from labelspace.models.text2text.training import OwnTrainer
 
         if self.pretrained is None:
-            tokenizer, net = self._random_network(X)
+            tokenizer, net = self._random_network(train[0])
         else:
             from labelspace.models.text2text.pretrained import load_t5
 
             tokenizer, net = load_t5(self.pretrained)
         self.tokenizer_, self.t5_config_ = tokenizer.json, asdict(net.t5.config)
-        trainer = OwnTrainer(self, net, self._tokenization(), X, *data)
+        trainer = OwnTrainer(self, net, train, *data)
         if self.pretrained is None:
             trainer.init_token_embeddings()
         return trainer
 
-    def _transformers_trainer(self, X: Sequence[str], *data: Any) -> Trainer:  # noqa: ANN401
+    def _transformers_trainer(self, *data: Any) -> Trainer:  # noqa: ANN401
         from labelspace.models.text2text.pretrained import load_generator
         from labelspace.models.text2text.transformers_engine import TransformersNetwork, TransformersTrainer
 
         assert self.pretrained is not None
         tokenizer, t5, self.t5_config_ = load_generator(self.pretrained, self.dropout)
         self.tokenizer_ = tokenizer.json
-        trainer = TransformersTrainer(self, TransformersNetwork(t5), self._tokenization(), X, *data)
+        trainer = TransformersTrainer(self, TransformersNetwork(t5), *data)
         trainer.generator = self._make_generator(t5, trainer.tokenization)
         return trainer
 
@@ -238,7 +238,8 @@ class Text2Text(Model):
     def _label_space(self) -> LabelSpace:
         return self.labels_ or LabelSpace.numbered(self.n_labels_)
 
-    def _tokenization(self) -> Tokenization:
+    def tokenization(self) -> Tokenization:
+        """Return the tokens of the targets, and what makes tokens of documents."""
         prior = self.engine == "own" if self.prior is None else self.prior
         given = (SubwordTokenizer(self.tokenizer_), self._label_space, self.targets_, self.max_length, prior)
         if self.pretrained is None:
@@ -249,7 +250,8 @@ class Text2Text(Model):
         from labelspace.models.text2text.transformers_engine import Generator, LabelReader
 
         reader = LabelReader(tokenization, self._label_space) if self.decoding == "free" else None
-        return Generator(t5, tokenization, reader, self.beam_size, self.t5_config_["generation"])
+        settings = self.t5_config_["generation"]
+        return Generator(t5, tokenization, reader, int(self.beam_size or settings.get("num_beams", 1)), settings)
 
     def _predict(self, X: Sequence[str], k: int, allowed: Bools | None = None) -> TopK:
         if allowed is not None:
@@ -304,7 +306,7 @@ class Text2Text(Model):
     def _checked_tokenization(self) -> Tokenization:
         """Return the tokenization of a model that may be damaged; its tokenizer and label names are checked here."""
         with store.refusing_damage("the saved text2text"):
-            tokenization = self._tokenization()
+            tokenization = self.tokenization()
             largest = max(tokenization.tokenizer.largest_id, int(tokenization.target_tokens[-1]))
             must(largest < len(self.token_embeddings_), f"embeddings of {largest + 1} tokens")
         return tokenization

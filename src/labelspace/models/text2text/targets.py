@@ -165,10 +165,7 @@ def _paths(Y: Csr, column_of: Ints, group: Sequence[int], hierarchy: Hierarchy |
     paths = np.tile(n_labels + np.asarray(group), (len(documents), 1))  # NA, where there is no label
     rows = np.repeat(np.arange(len(documents)), np.diff(on_path.indptr))
     paths[rows, level[on_path.indices]] = on_path.indices
-    paths, path_of = np.unique(paths, axis=0, return_inverse=True)
-    Y_paths = sp.csr_matrix((np.ones(len(documents), np.float32), (documents, path_of.ravel())), shape=(n, len(paths)))
-    Y_paths.data[:] = 1.0
-    return paths, Y_paths
+    return _distinct(paths, documents, n)
 
 
 def _joined(by_group: Sequence[tuple[Longs, Csr]], groups: Sequence[Sequence[int]]) -> tuple[Longs, Csr]:
@@ -185,11 +182,16 @@ def _joined(by_group: Sequence[tuple[Longs, Csr]], groups: Sequence[Sequence[int
         parts.append(paths[of_group.indices[of_group.indptr[document] + rank % n[document]]])
     rows = np.hstack(parts)
     order = np.argsort(np.concatenate(groups))
-    sequences, which = np.unique(rows[:, order], axis=0, return_inverse=True)
-    shape, ones = (len(n_sequences), len(sequences)), np.ones(len(document), np.float32)
-    Y_sequences = sp.csr_matrix((ones, (document, which.ravel())), shape=shape)
-    Y_sequences.data[:] = 1.0
-    return sequences, Y_sequences
+    return _distinct(rows[:, order], document, len(n_sequences))
+
+
+def _distinct(rows: Longs, document: Longs, n: int) -> tuple[Longs, Csr]:
+    """Return the distinct rows, and which of them each of n documents has, given the document of each row."""
+    distinct, which = np.unique(rows, axis=0, return_inverse=True)
+    ones = np.ones(len(document), np.float32)
+    Y_rows = sp.csr_matrix((ones, (document, which.ravel())), shape=(n, len(distinct)))
+    Y_rows.data[:] = 1.0
+    return distinct, Y_rows
 
 
 def label_incidence(label_ids: Ints, n_ids: int) -> Csr:

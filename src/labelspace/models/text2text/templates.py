@@ -76,15 +76,10 @@ def split_prompt(template: str | None, columns: Sequence[str]) -> tuple[str, str
     """
     template = template or (DEFAULT_PROMPT if columns else DEFAULT_PROMPT_WITHOUT_COLUMNS)
     listed = "".join(f"- {column}\n" for column in columns)
-    sides = [""]
-    for text, field in parse_template(template):
-        sides[-1] += text
-        if field == COLUMNS:
-            sides[-1] += listed
-        elif field == TEXT:
-            sides.append("")
-    before, after = sides
-    return before, after
+    parts = parse_template(template)
+    filled = [text + (listed if field == COLUMNS else "") for text, field in parts]
+    end = 1 + [field for _, field in parts].index(TEXT)  # of what is before the text
+    return "".join(filled[:end]), "".join(filled[end:])
 
 
 @dataclass(frozen=True)

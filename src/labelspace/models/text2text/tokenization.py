@@ -12,13 +12,12 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.data.label_mapping import ones_of_rows
 from labelspace.data.texts import without_lone_surrogates
 from labelspace.errors import ModelError, require
 from labelspace.labels.codes import Codes, CodeTree
 from labelspace.models.text2text.targets import Targets, table_columns, target_names
 from labelspace.models.text2text.templates import DEFAULT_OUTPUT, OutputTemplate, split_prompt
-from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, Longs
+from labelspace.types import Bools, Floats, Ints, LabelSpace, Longs
 
 EXTRA: Final = "text2text"
 START, END, UNKNOWN = 0, 1, 2  # tokens that every T5 has: start of decoding (and padding), end of sequence, unknown
@@ -83,27 +82,17 @@ class SubwordTokenizer:
         return list(self._tokenizer.decode_batch(sequences, skip_special_tokens=True))
 
 
-def token_matrix(documents: Tokens, n_tokens: int) -> Csr:
-    """Return tokens as ones (n, n_tokens), in the order of the text; a token that occurs twice has two entries."""
-    return ones_of_rows(documents, n_tokens)
-
-
-@dataclass(frozen=True)
 class PrefixTrie:
-    """The targets of one column group as a trie over tokens."""
+    """The targets of one column group as a trie over tokens, which decoding starts with the token ``start``."""
 
-    tree: CodeTree
-    start: int  # the token that decoding starts with
-    log_prior: Floats  # (n_nodes,) log share of each node among the training targets that pass its parent, or 0
-
-    @classmethod
-    def from_sequences(cls, sequences: Ints, start: int, counts: Floats | None) -> Self:
+    def __init__(self, sequences: Ints, start: int, counts: Floats | None) -> None:
         """Build a trie of token sequences (n_targets, longest); ``counts`` of documents give a prior, None no prior."""
-        tree = CodeTree.from_codes(Codes(sequences, int(sequences.max()) + 1))
-        if counts is None:
-            return cls(tree, start, np.zeros(tree.n_nodes, np.float32))
-        passing = np.bincount(tree.ancestors().ravel(), np.repeat(counts, tree.code_length + 1), tree.n_nodes)
-        return cls(tree, start, np.log(passing / passing[np.maximum(tree.parent, 0)]).astype(np.float32))
+        self.tree, self.start = CodeTree.from_codes(Codes(sequences, int(sequences.max()) + 1)), start
+        # (n_nodes,) log share of each node among the training targets that pass its parent, or 0
+        self.log_prior = np.zeros(self.tree.n_nodes, np.float32)
+        if counts is not None:
+            passing = np.bincount(self.paths.ravel(), np.repeat(counts, self.paths.shape[1]), self.tree.n_nodes)
+            self.log_prior = np.log(passing / passing[np.maximum(self.tree.parent, 0)]).astype(np.float32)
 
     @cached_property
     def paths(self) -> Ints:
@@ -128,11 +117,6 @@ class PrefixTrie:
         target[self.paths] = np.arange(len(self.paths))[:, None]
         target[np.bincount(self.paths.ravel(), minlength=self.tree.n_nodes) > 1] = -1
         return target
-
-    @cached_property
-    def tokens(self) -> Ints:
-        """Return all tokens that the decoder reads or scores, sorted."""
-        return np.unique(np.append(self.tree.digit[1:], self.start))
 
     def input_tokens(self, nodes: Ints | Longs) -> Ints:
         """Return the last token of each node's prefix; at the root, the start token."""
@@ -159,9 +143,7 @@ class Tokenization:
         first_label = len(tokenizer)
         first_start = first_label + len(target_names(labels))
         tries = [
-            PrefixTrie.from_sequences(
-                (ids + first_label).astype(np.int32), first_start + i, targets.counts[span] if prior else None
-            )
+            PrefixTrie((ids + first_label).astype(np.int32), first_start + i, targets.counts[span] if prior else None)
             for i, (ids, span) in enumerate(targets.by_group())
         ]
         return cls(tokenizer, targets, tries, [], [], max_length)
@@ -184,23 +166,21 @@ class Tokenization:
         for ids, span in targets.by_group():
             texts = [_written([names[i] for i in row], template) for row in ids.tolist()]
             tokens = disambiguate(tokenizer.encode(texts), len(tokenizer))
-            sequences = np.full((len(ids), max(map(len, tokens)) + 1), END, np.int32)
-            for sequence, given in zip(sequences, tokens, strict=True):
-                sequence[: len(given)] = given
-            tries.append(PrefixTrie.from_sequences(sequences, START, targets.counts[span] if prior else None))
+            padded, is_token = pad([[*given, END] for given in tokens])
+            sequences = np.where(is_token, padded, np.int32(END))
+            tries.append(PrefixTrie(sequences, START, targets.counts[span] if prior else None))
         prefix, suffix = tokenizer.encode(list(split_prompt(prompt, columns)))
         return cls(tokenizer, targets, tries, prefix, [*suffix, END], max_length, template)
 
     @cached_property
     def target_sequences(self) -> Tokens:
         """Return the tokens of each target, with the end token."""
-        sequences = [row for trie in self.tries for row in trie.tree.digit[trie.paths[:, 1:]].tolist()]
-        return [row[: row.index(END) + 1] if END in row else row for row in sequences]
+        return [until_end(row) for trie in self.tries for row in trie.tree.digit[trie.paths[:, 1:]].tolist()]
 
     @cached_property
     def target_tokens(self) -> Ints:
-        """Return the tokens of all targets, sorted."""
-        return np.unique(np.concatenate([trie.tokens for trie in self.tries]))
+        """Return all tokens that the decoder reads or scores, sorted."""
+        return np.unique(np.concatenate([np.append(trie.tree.digit[1:], trie.start) for trie in self.tries]))
 
     def encode(self, texts: Sequence[str]) -> Tokens:
         """Return the encoder's input tokens for each text."""
@@ -217,6 +197,15 @@ class Tokenization:
 def _written(names: Sequence[str], template: OutputTemplate) -> str:
     """Write labels ``column: value`` by the template, other labels by their name."""
     return template.write(dict(name.split(": ", 1) for name in names)) if template.markers else " ".join(names)
+
+
+def until_end(tokens: list[int]) -> list[int]:
+    """Return the tokens up to the first end token, including it.
+
+    >>> until_end([5, 1, 0]), until_end([5, 6])
+    ([5, 1], [5, 6])
+    """
+    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
 
 
 def pad(documents: Tokens) -> tuple[Ints, Bools]:

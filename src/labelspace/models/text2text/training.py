@@ -11,12 +11,13 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
+from labelspace.data.label_mapping import ones_of_rows
 from labelspace.models.fit_context import FitContext
 from labelspace.models.text2text.config import USUAL_BATCH_SIZE
 from labelspace.models.text2text.constrained_decoding import ConstrainedDecoder, TokenEmbeddings, sequence_loss
 from labelspace.models.text2text.t5 import T5
 from labelspace.models.text2text.targets import label_incidence
-from labelspace.models.text2text.tokenization import Tokenization, Tokens, pad, token_matrix
+from labelspace.models.text2text.tokenization import Tokens, pad
 from labelspace.store import Arrays
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import VALIDATION_K, batch_schedule, r_precision, run_epochs
@@ -34,6 +35,8 @@ LEARNING_RATES, FINE_TUNING_RATES = (0.001, 0.015), (0.0003, 0.0003)  # of the w
 WARMUP = 0.05  # share of all steps
 SORTED_BATCHES = 20  # batches whose documents are sorted by length, for little padding
 VALIDATION_BLOCK = 64  # documents decoded at once
+
+Split = tuple[Sequence[str], Csr]  # texts, and their targets in training or labels in validation
 
 
 class TrainedNetwork(ABC):
@@ -95,16 +98,11 @@ class Trainer(ABC):
     """Trains a network on documents and their targets (n, n_targets), with the parameters of the model."""
 
     def __init__(
-        self,
-        model: Text2Text,
-        net: TrainedNetwork,
-        tokenization: Tokenization,
-        texts: Sequence[str],
-        Y_targets: Csr,
-        validation: tuple[Sequence[str], Csr] | None,
-        context: FitContext,
+        self, model: Text2Text, net: TrainedNetwork, train: Split, validation: Split | None, context: FitContext
     ) -> None:
+        texts, Y_targets = train
         labeled = np.flatnonzero(np.diff(Y_targets.indptr))
+        tokenization = model.tokenization()
         self.model, self.net, self.tokenization, self.context = model, net, tokenization, context
         self.Y_targets = Y_targets[labeled]
         self.documents = tokenization.encode([texts[row] for row in labeled.tolist()])
@@ -119,20 +117,14 @@ class Trainer(ABC):
         self.learning_rate, self.token_learning_rate = model.learning_rate or lr, model.token_learning_rate or token_lr
         self.epoch_tokens = int(self.lengths.sum()) + self.Y_targets.nnz
         data = [(self.documents, self.Y_targets), *([] if self.validation is None else [self.validation])]
-        tables = [table for tokens, Y in data for table in (token_matrix(tokens, len(net.token_embeddings)), Y)]
+        tables = [table for tokens, Y in data for table in (ones_of_rows(tokens, len(net.token_embeddings)), Y)]
         self.fingerprint = {"params": model.get_params(), "data": data_fingerprint(*tables)}
 
     def train(self) -> list[float]:
         """Run the epochs; returns the validation score after each, where there are validation documents."""
-        scores = run_epochs(
-            self.net,
-            self.epochs,
-            self._run_epoch,
-            None if self.validation is None else self._validate,
-            self.model.patience,
-            self.fingerprint,
-            self.context.checkpoint,
-        )
+        validate = None if self.validation is None else self._validate
+        options = (self.model.patience, self.fingerprint, self.context.checkpoint)
+        scores = run_epochs(self.net, self.epochs, self._run_epoch, validate, *options)
         if 0 < len(scores) < self.epochs:  # stopped early
             self.context.progress("tokens", self.epochs * self.epoch_tokens, self.epochs * self.epoch_tokens)
         return scores
@@ -186,7 +178,7 @@ class OwnTrainer(Trainer):
         embeddings = self.net.token_embeddings
         labels = self.Y_targets @ label_incidence(targets.label_ids, len(embeddings) - n_subwords - targets.n_groups)
         of_subwords, of_labels = embeddings[:n_subwords], embeddings[n_subwords : n_subwords + labels.shape[1]]
-        tokens = token_matrix(self.documents, n_subwords)
+        tokens = ones_of_rows(self.documents, n_subwords)
         embeddings[:n_subwords] = cooccurrence_init(tokens, labels, of_labels, of_subwords)
 
     def _step(self, rows: Ints, lr_factor: float, rng: Rng) -> None:
@@ -235,7 +227,7 @@ def cooccurrence_init(tokens: Csr, labels: Csr, label_embeddings: Floats, random
     >>> np.sign(cooccurrence_init(tokens, labels, label_embeddings, np.array([[0.0, 1.0], [1.0, 0.0]]))).tolist()
     [[1.0, 1.0], [1.0, -1.0]]
     """
-    tokens, labels = _binary(tokens), _binary(labels)
+    tokens, labels = ((table > 0).astype(np.float32) for table in (tokens, labels))
     prior = np.asarray(labels.mean(axis=0)).ravel()
     documents = np.asarray(tokens.sum(axis=0)).ravel()
     pairs = (tokens.T @ labels).tocoo()
@@ -247,11 +239,3 @@ def cooccurrence_init(tokens: Csr, labels: Csr, label_embeddings: Floats, random
     scale = np.sqrt((random_embeddings * random_embeddings).mean()) / np.where(norm > 0, norm, 1.0)
     mixed = trust * scale * mean + np.sqrt(1.0 - trust * trust) * random_embeddings
     return np.asarray(mixed, np.float32)
-
-
-def _binary(matrix: Csr) -> Csr:
-    """Return a copy with every entry 1."""
-    binary = matrix.copy()
-    binary.sum_duplicates()
-    binary.data[:] = 1.0
-    return binary

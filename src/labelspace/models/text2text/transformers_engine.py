@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
+from scipy.special import softmax
 from torch import Tensor
 from transformers import GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
@@ -18,7 +19,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from labelspace.models.text2text.constrained_decoding import labels_of_targets
 from labelspace.models.text2text.pretrained import silent, weight_arrays
 from labelspace.models.text2text.targets import MISSING
-from labelspace.models.text2text.tokenization import END, START, Tokenization, Tokens, pad
+from labelspace.models.text2text.tokenization import END, START, Tokenization, Tokens, pad, until_end
 from labelspace.models.text2text.training import TrainedNetwork, Trainer
 from labelspace.types import Csr, Doubles, Floats, Ints, LabelSpace, Rng, TopK
 
@@ -26,7 +27,6 @@ IGNORED = -100  # the label of padding in the loss of transformers
 MAX_LOGITS = 2**24  # computed at once, which bounds memory
 
 _T5: TypeAlias = Any  # transformers has no types
-Trie = dict[int, "Trie"]  # by token, the trie of the tokens that may follow it
 
 
 class TransformersNetwork(TrainedNetwork):
@@ -82,15 +82,10 @@ class Generator:
     """Decoding by ``generate``: free, or constrained to the targets that exist."""
 
     def __init__(
-        self,
-        t5: _T5,
-        tokenization: Tokenization,
-        reader: LabelReader | None,
-        beam_size: int | None,
-        settings: dict[str, Any],
+        self, t5: _T5, tokenization: Tokenization, reader: LabelReader | None, n_beams: int, settings: dict[str, Any]
     ) -> None:
         self.t5, self.tokenization, self.reader = t5, tokenization, reader  # a reader decodes freely
-        self.n_beams = int(beam_size or settings.get("num_beams", 1))
+        self.n_beams = n_beams
         self.config = GenerationConfig(  # type: ignore[no-untyped-call]
             **{**settings, "num_beams": self.n_beams},
             num_return_sequences=self.n_beams,
@@ -110,7 +105,7 @@ class Generator:
             if self.reader is not None:
                 sequences, log_p = self._generate(documents, None)
                 texts = self.tokenization.tokenizer.decode(sequences)
-                return TopK.from_sparse(self.reader.label_scores(texts, normalized(log_p)), k)
+                return TopK.from_sparse(self.reader.label_scores(texts, softmax(log_p, axis=1)), k)
             return labels_of_targets(self._target_probabilities(documents), self.tokenization.targets, k)
 
     def generate(self, documents: Tokens) -> list[str]:
@@ -173,33 +168,14 @@ class TargetGroup:
 
     def __init__(self, sequences: Tokens, first: int) -> None:
         self.target_of = {tuple(tokens): first + i for i, tokens in enumerate(sequences)}
-        self.trie: Trie = {}
-        for tokens in sequences:
-            node = self.trie
-            for token in tokens:
-                node = node.setdefault(token, {})
+        self.following: dict[tuple[int, ...], set[int]] = {}  # by prefix, the tokens that may follow it
+        for tokens in self.target_of:
+            for at, token in enumerate(tokens):
+                self.following.setdefault(tokens[:at], set()).add(token)
 
     def allowed(self, prefix: Sequence[int]) -> list[int]:
         """Return the tokens that may follow a prefix; the end token after a prefix that no target has."""
-        node = self.trie
-        for token in prefix:
-            node = node.get(token, {})
-        return list(node) or [END]
-
-
-def until_end(tokens: list[int]) -> list[int]:
-    """Return the tokens up to the first end token, including it.
-
-    >>> until_end([5, 1, 0]), until_end([5, 6])
-    ([5, 1], [5, 6])
-    """
-    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
-
-
-def normalized(log_p: Doubles) -> Doubles:
-    """Return probabilities (n, n_beams) that add up to 1 over the sequences of a document."""
-    p = np.exp(log_p - log_p.max(axis=1, keepdims=True))
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
+        return list(self.following.get(tuple(prefix), [END]))
 
 
 WHOLE = ""  # the only "column" of labels that are not those of a table

@@ -15,8 +15,7 @@ parents, prediction gives an ancestor at least the score of a label below it: wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,35 +33,23 @@ if TYPE_CHECKING:
 POINTS = 8  # of the integral along the line: more cost time, fewer leave a larger remainder
 
 
-@dataclass(frozen=True)
 class TreeEvidence:
     """The paths to labels for one document X (1, n_features)."""
 
-    model: Treespace
-    layout: LevelLayout
-    X: Csr
-    view: str
-
-    @cached_property
-    def documents(self) -> list[LearnerDocument]:
-        """The document in each learner's network."""
-        ball = self.model.space == "poincare"
-        return [LearnerDocument(net, self.layout, self.X, ball) for net in self.model.estimators_]
+    def __init__(self, model: Treespace, layout: LevelLayout, X: Csr, view: str) -> None:
+        self.model, self.X, self.view = model, X, view
+        ball = model.space == "poincare"
+        self.documents = [LearnerDocument(net, layout, X, ball) for net in model.estimators_]
 
     def evidence(self, label: int) -> Evidence:
         """Return the evidence for one label."""
         tree = self.model.tree_
-        places = np.flatnonzero(tree.label == label)
-        if not len(places):
-            return mean_of_paths([], 1, self.X.indices, self.view, self._labels_of)
-        nodes = path_to(tree.parent, int(places[0]))
-        paths = [document.path(nodes) for document in self.documents]
+        below = partial(labels_below, tree.first_child, tree.last_child, tree.label)
+        # A label without training documents has no node, and no paths.
+        nodes = [path_to(tree.parent, node) for node in np.flatnonzero(tree.label == label).tolist()]
+        paths = [document.path(nodes[0]) for document in self.documents if nodes]
         weight = 1.0 / max(int(self.model.label_counts_[label]), 1) ** self.model.rare_boost
-        return mean_of_paths(paths, len(paths), self.X.indices, self.view, self._labels_of, weight)
-
-    def _labels_of(self, node: int) -> Ints:
-        tree = self.model.tree_
-        return labels_below(tree.first_child, tree.last_child, tree.label, node)
+        return mean_of_paths(paths, len(paths), self.X.indices, self.view, below, weight)
 
 
 class LearnerDocument:
@@ -86,18 +73,15 @@ class LearnerDocument:
         parts = by_feature.astype(np.float64) * self.values
         return TreePath(nodes, *margin_shares(log_sigmoid, b, z, parts))
 
-    def _node_vector(self, node: int) -> Floats:
-        start = int(self.layout.offset[node])
-        quantized = self.net.node_embeddings[start : start + int(self.layout.width[node])]
-        return np.asarray(quantized * self.net.node_scales[node])
-
     def _margins(self, vectors: Floats, nodes: Ints) -> tuple[Doubles, Floats]:
         """Return the margins of documents (n, nodes), and their gradients by the documents' vectors (n, all widths)."""
         documents, norms = bound_norms(self.layout, vectors, self.ball)
         margins = np.empty((len(vectors), len(nodes)))
         by_documents, by_norms = np.zeros_like(documents), np.zeros_like(norms)
         for level, (node, part) in enumerate(zip(nodes.tolist(), self.layout.level_slices(), strict=False)):
-            vector = self._node_vector(node)
+            start = int(self.layout.offset[node])
+            quantized = self.net.node_embeddings[start : start + int(self.layout.width[node])]
+            vector = quantized * self.net.node_scales[node]
             products = documents[:, part] @ vector
             margins[:, level], slopes = products + self.net.node_bias[node], np.ones(len(products))
             if self.ball:

@@ -99,26 +99,6 @@ class Step(NamedTuple):
     ball: bool  # nodes are points of the Poincaré ball
 
 
-@kernel()
-def node_visits(rows: Ints, paths: Paths, last_child: Ints) -> Visits:
-    """Return all visits of inner nodes by the documents ``rows``."""
-    starts, path_nodes = paths.starts, paths.nodes
-    size = 0
-    for row in rows:
-        for j in range(starts[row], starts[row + 1]):
-            size += last_child[path_nodes[j]] > 0
-    nodes, visit_rows = np.empty(size, np.int32), np.empty(size, np.int32)
-    child_starts, row_ends = np.empty(size, np.int64), np.empty(size, np.int64)
-    n_visits = 0
-    for i, row in enumerate(rows):
-        for j in range(starts[row], starts[row + 1]):
-            if last_child[path_nodes[j]] > 0:
-                nodes[n_visits], visit_rows[n_visits] = path_nodes[j], i
-                child_starts[n_visits], row_ends[n_visits] = j + 1, starts[row + 1]
-                n_visits += 1
-    return Visits(nodes, visit_rows, child_starts, row_ends, path_nodes)
-
-
 @kernel(error_model="numpy")  # a norm of 0 gives no number, not an error
 def hyperbolic_product(product: float, r: float, e: float) -> tuple[float, float, float, float]:
     """Return (r^2 + e^2 - d^2) / 2 for the distance d of exp(x) and exp(y), and its derivatives by x . y, r and e.

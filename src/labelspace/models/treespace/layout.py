@@ -39,7 +39,6 @@ def level_dims(root_dim: int, leaf_dim: int, levels: int) -> Ints:
 
 LevelWeight = float | str | Sequence[float]
 WEIGHT = real(above=0)
-WEIGHTS = list_of(WEIGHT)
 
 
 def parse_weights(value: LevelWeight) -> float | Sequence[float]:
@@ -52,7 +51,7 @@ def _is_level_weight(value: Any) -> bool:  # noqa: ANN401 - whatever was given
         value = parse_weights(value)
     except ValueError:
         return False
-    return WEIGHT.holds(value) or (value != [] and WEIGHTS.holds(value))
+    return WEIGHT.holds(value) or (value != [] and list_of(WEIGHT).holds(value))
 
 
 LEVEL_WEIGHT = Constraint("a number above 0, or one for each level, as in 1,0.5,0.25", _is_level_weight)
@@ -66,7 +65,7 @@ def level_weights(value: LevelWeight, levels: int) -> Floats:
     """
     weights = np.ravel(parse_weights(value)).astype(np.float32)
     if len(weights) == 1:
-        return weights[0] ** np.arange(levels, dtype=np.float32)
+        return np.asarray(weights[0] ** np.arange(levels, dtype=np.float32))
     if len(weights) != levels:
         rule = f"level_weight of treespace must be one number or {levels}, one for each level of the hierarchy"
         raise ParameterError(f"{rule}, but has {len(weights)}; set it so")
@@ -122,9 +121,8 @@ class LevelLayout:
     def level_matrices(self, embeddings: Floats) -> list[Floats]:
         """Return the embeddings of the nodes of each level, which have consecutive ids: views (n_nodes, width)."""
         counts = np.bincount(self.nodes.level, minlength=self.levels + 1)[1:]
-        ends = np.cumsum(counts * self.widths).tolist()
-        parts = zip([0, *ends], ends, self.widths.tolist(), strict=False)
-        return [embeddings[start:end].reshape(-1, width) for start, end, width in parts]
+        parts = np.split(embeddings, np.cumsum(counts * self.widths)[:-1])
+        return [part.reshape(-1, width) for part, width in zip(parts, self.widths.tolist(), strict=True)]
 
 
 def quantize_nodes(layout: LevelLayout, embeddings: Floats) -> tuple[Int8s, Floats]:

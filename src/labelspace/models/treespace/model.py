@@ -172,7 +172,7 @@ class Treespace(Model):
         self.level_dims_ = layout.level_dims(self.root_dim, self.embedding_dim, max(self.tree_.height, 1))
         weights = layout.level_weights(self.level_weight, len(self.level_dims_))
         texts = (context.label_features, self.label_text, self.normalize)
-        data = TrainingSet.build(X, Y, self.tree_, weights, *texts)  # step 6
+        data = TrainingSet(X, Y, self.tree_, weights, *texts)  # step 6
         batch_size, epochs = batch_schedule(data.X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
         total = epochs * self.n_estimators
         with threadpool_limits(1, user_api="blas"):
@@ -270,23 +270,20 @@ class Treespace(Model):
         return [document.evidence(label) for label in labels.tolist()]
 
     def _combine(self, labels: Ints, probabilities: Floats, k: int) -> TopK:
-        """Return the mean of the learners' lists (learners, n, depth), consistent with the hierarchy."""
+        """Return the mean of the learners' lists (learners, n, depth), consistent with the hierarchy or boosted."""
         top = TopK.empty(labels.shape[1], labels.shape[2])
         if len(labels) > 1:
             average_tree_lists(labels, probabilities, top.labels, top.scores)
         else:  # in the order of the search, whose log-probabilities have more digits
             top = TopK(labels[0], np.where(labels[0] >= 0, probabilities[0], -np.inf))
         if self.rare_boost:  # rare labels may outrank their ancestors: consistency is given up
-            return self._boost_rare(top).padded(k)
+            weights = (1 / np.maximum(self.label_counts_, 1))[top.labels] ** self.rare_boost
+            scores = np.where(top.labels >= 0, top.scores * weights, -np.inf)
+            order = np.argsort(-scores, axis=1, kind="stable")
+            top = TopK(np.take_along_axis(top.labels, order, 1), np.take_along_axis(scores, order, 1))
+            return top.padded(k)
         if not self.is_closed_:
             return top.padded(k)
         assert self.labels_ is not None  # the hierarchy came with them
         assert self.labels_.hierarchy is not None
         return include_ancestors(top, self.labels_.hierarchy, k)
-
-    def _boost_rare(self, top: TopK) -> TopK:
-        """Multiply each score by (1 / documents of the label) ** rare_boost, and sort again."""
-        inverse_counts = 1 / np.maximum(self.label_counts_, 1)
-        scores = np.where(top.labels >= 0, top.scores * inverse_counts[top.labels] ** self.rare_boost, -np.inf)
-        order = np.argsort(-scores, axis=1, kind="stable")
-        return TopK(np.take_along_axis(top.labels, order, 1), np.take_along_axis(scores, order, 1))

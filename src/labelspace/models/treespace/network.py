@@ -9,14 +9,14 @@ from typing import Annotated, Self
 import numpy as np
 
 from labelspace.estimator.state_constraints import array
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.models.treespace import kernels, layout
 from labelspace.models.treespace.kernels import Paths, TrainedNodes, Visits
 from labelspace.models.treespace.layout import LevelLayout
 from labelspace.models.treespace.projections import INIT_STD, ParentMatrices, ParentProjections, Penalties, Projections
 from labelspace.training.optimizers import AdamParameter
-from labelspace.training.sparse_layers import Batch, SparseLayer
+from labelspace.training.sparse_layers import Batch, SparseLayer, embedded
 from labelspace.types import Csr, Floats, Ints, Rng
 
 FEATURE_INIT_STD = 0.03  # small: most features are rare, and their initial embeddings are noise
@@ -30,6 +30,17 @@ class LearningRates:
     nodes: float
     dense: float
     features: float
+
+
+def node_visits(rows: Ints, paths: Paths, last_child: Ints) -> Visits:
+    """Return all visits of inner nodes by the documents ``rows``."""
+    ends = paths.starts[rows + 1]
+    lengths = ends - paths.starts[rows]
+    at = np.arange(lengths.sum()) + np.repeat(ends - np.cumsum(lengths), lengths)  # positions in the paths
+    visit_rows = np.repeat(np.arange(len(rows), dtype=np.int32), lengths)
+    is_inner = last_child[paths.nodes[at]] > 0
+    at, visit_rows = at[is_inner], visit_rows[is_inner]
+    return Visits(paths.nodes[at], visit_rows, at + 1, ends[visit_rows], paths.nodes)
 
 
 class LevelNet:
@@ -71,7 +82,7 @@ class LevelNet:
         active = (units > 0) & (rng.random(units.shape, np.float32) >= dropout)
         scale = np.float32(1 / (1 - dropout))
         hidden = np.where(active, units * scale, np.float32(0))
-        visits = kernels.node_visits(rows, paths, self.layout.nodes.last_child)
+        visits = node_visits(rows, paths, self.layout.nodes.last_child)
         child_level = self.layout.level[self.layout.nodes.first_child[visits.nodes]]
         rows_at = [np.unique(visits.rows[child_level == level]) for level in range(self.layout.levels)]
         # The rows that need a vector at a level, since a parent of its nodes is on their paths, and the level's slice.
@@ -138,9 +149,8 @@ class QuantizedLevelNet:
 
     def document_vectors(self, X: Csr) -> Floats:
         """Return the vectors of documents for all levels. Shape (n, sum of the levels' widths)."""
-        n, bias = X.shape[0], self.hidden_bias
-        hidden, out = np.empty((n, len(bias)), np.float32), np.empty((n, self.level_maps.shape[1]), np.float32)
-        embed_rows(X.data, X.indices, X.indptr, 0, n, self.feature_embeddings, self.feature_scales, bias, hidden)
+        hidden = embedded(csr_arrays(X), self.feature_embeddings, self.feature_scales, self.hidden_bias)
+        out = np.empty((len(hidden), self.level_maps.shape[1]), np.float32)
         kernels.relu_matmul(hidden, self.level_maps, out)
         return out
 

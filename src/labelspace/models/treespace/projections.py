@@ -98,7 +98,8 @@ class Projections(ParentProjections):
         """Return (P' + sum of u v') p for each parent p."""
         low_rank = np.einsum("nrw,nw->nr", self.downs[parents, :, : vectors.shape[1]], vectors)
         projected: Floats = vectors @ self.shared[level].value
-        return projected + np.einsum("nr,nrw->nw", low_rank, self.ups[parents])[:, : projected.shape[1]]
+        projected += np.einsum("nr,nrw->nw", low_rank, self.ups[parents])[:, : projected.shape[1]]
+        return projected
 
     def step(
         self, level: int, parents: Ints, vectors: Floats, errors: Floats, decay: np.float32, rate: float, n_steps: int

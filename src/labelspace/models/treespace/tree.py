@@ -1,10 +1,8 @@
 """The label tree of treespace, from a given hierarchy or clusters, and the documents to train on with their paths."""
 
-from dataclasses import dataclass
-from typing import Self
-
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order
 
 from labelspace.features.normalize import normalize_rows
 from labelspace.labels.clustering import balanced_levels
@@ -52,20 +50,13 @@ def breadth_first_nodes(parents: Ints | Longs, label: Ints | Longs) -> TreeNodes
     ([-1, 0, 2, 1, 3], [-1, 0, 0, 1, 1])
     """
     n = len(parents)
-    by_parent = np.argsort(parents, kind="stable")
-    starts = np.searchsorted(parents[by_parent], np.arange(-1, n + 1))  # of the children of node i at i + 1
-    n_children = np.diff(starts)
-    order, level = [np.full(1, -1)], np.full(1, -1)
-    while len(level):  # the children of one level are the next
-        counts = n_children[level + 1]
-        before = np.cumsum(counts) - counts
-        level = by_parent[np.arange(counts.sum()) + np.repeat(starts[level + 1] - before, counts)]
-        order.append(level)
-    nodes = np.concatenate(order)
-    counts = n_children[nodes + 1]
+    ones, children = np.ones(n, np.float32), np.arange(1, n + 1)  # the root is 0
+    links = sp.csr_matrix((ones, (parents + 1, children)), shape=(n + 1, n + 1))
+    nodes = breadth_first_order(links, 0, return_predecessors=False)
+    counts = np.diff(links.indptr)[nodes]
     ends = 1 + np.cumsum(counts)
     first, last = np.where(counts > 0, [ends - counts, ends], 0).astype(np.int32)
-    return TreeNodes(first, last, np.append(label, -1)[nodes].astype(np.int32))
+    return TreeNodes(first, last, np.append(-1, label)[nodes].astype(np.int32))
 
 
 def hierarchy_nodes(hierarchy: Hierarchy, labels: Ints, closed: bool) -> TreeNodes:
@@ -87,17 +78,13 @@ def hierarchy_nodes(hierarchy: Hierarchy, labels: Ints, closed: bool) -> TreeNod
         frontier = np.unique(parents[frontier])
         frontier = frontier[(frontier >= 0) & ~is_node[frontier]]
     nodes = np.flatnonzero(is_node)
-    node_of = np.full(n + 1, -1)  # the last entry is for the parent -1 of a root
-    node_of[nodes] = np.arange(len(nodes))
-    node_parents = node_of[parents[nodes]]
+    node_parents = np.where(parents[nodes] < 0, -1, np.searchsorted(nodes, parents[nodes]))
     if closed:
         return breadth_first_nodes(node_parents, nodes)
-    is_inner, is_given = np.zeros(n, bool), np.zeros(n, bool)
-    is_inner[nodes[node_parents[node_parents >= 0]]] = True
-    is_given[labels] = True
-    extra = labels[is_inner[labels]]
-    label = np.where(is_inner[nodes] | ~is_given[nodes], -1, nodes)
-    return breadth_first_nodes(np.append(node_parents, node_of[extra]), np.append(label, extra))
+    is_inner, is_given = np.isin(nodes, parents[nodes]), np.isin(nodes, labels)
+    extra = np.flatnonzero(is_inner & is_given)
+    label = np.where(is_inner | ~is_given, -1, nodes)
+    return breadth_first_nodes(np.append(node_parents, extra), np.append(label, nodes[extra]))
 
 
 def clustered_nodes(Z: Csr, labels: Ints, branching_factor: int, max_leaf: int, seed: int) -> TreeNodes:
@@ -131,19 +118,12 @@ def paths_to_labels(Y: Csr, tree: TreeNodes) -> Paths:
     return Paths(starts, (all_keys % n_nodes).astype(np.int32))
 
 
-@dataclass(frozen=True)
 class TrainingSet:
     """Documents, and label texts as further documents, with the nodes on their paths."""
 
-    X: Csr
-    paths: Paths
-    weights: Floats  # (n, levels) of the loss of a document on a level
-    probabilities: Floats  # (n_nodes,) of a node to be on a path, given its parent
-
-    @classmethod
-    def build(
-        cls, X: Csr, Y: Csr, tree: TreeNodes, level_weights: Floats, texts: Csr | None, weight: float, normalize: bool
-    ) -> Self:
+    def __init__(
+        self, X: Csr, Y: Csr, tree: TreeNodes, level_weights: Floats, texts: Csr | None, weight: float, normalize: bool
+    ) -> None:
         """Add ``texts`` of labels (n_labels, n_features), for labels of the tree, as documents with a ``weight``."""
         weights = np.ones(X.shape[0], np.float32)
         if weight and texts is not None:
@@ -151,12 +131,12 @@ class TrainingSet:
             texts = texts[labels]
             has_text = np.diff(texts.indptr) > 0
             labels, texts = labels[has_text], texts[has_text]
-            n = len(labels)
-            own_label = sp.csr_matrix((np.ones(n, np.float32), labels, np.arange(n + 1)), (n, Y.shape[1]))
+            own_label = sp.identity(Y.shape[1], np.float32, format="csr")[labels]
             texts = normalize_rows(texts) if normalize else texts
             X, Y = sp.vstack([X, texts]).tocsr(), sp.vstack([Y, own_label]).tocsr()
-            weights = np.append(weights, np.full(n, weight, np.float32))
-        paths = paths_to_labels(Y, tree)
-        counts = np.bincount(paths.nodes, minlength=len(tree)).astype(np.float32)
-        probabilities = (counts + 0.5) / (counts[np.maximum(tree.parent, 0)] + 1)
-        return cls(X, paths, weights[:, None] * level_weights, probabilities)
+            weights = np.append(weights, np.full(len(labels), weight, np.float32))
+        self.X, self.paths = X, paths_to_labels(Y, tree)
+        self.weights = weights[:, None] * level_weights  # (n, levels) of the loss of a document on a level
+        counts = np.bincount(self.paths.nodes, minlength=len(tree)).astype(np.float32)
+        # (n_nodes,) of a node to be on a path, given its parent
+        self.probabilities = (counts + 0.5) / (counts[np.maximum(tree.parent, 0)] + 1)
