@@ -7,7 +7,7 @@ from labelspace.report.tables import filled_table
 from labelspace.report.terminal import shortened
 
 WHY = {
-    "uncertain": "share of wrong labels to expect among the suggestions",
+    "uncertain": "probability that the first suggestion is wrong",
     "disagreement": "how much the lists of the members differ, from 0 to 1",
     "rare": "p (1 - p) of a label of few documents whose probability p leaves it open",
     "suspicious": "how sure the model is that a given label is wrong, from 0 to 1",
