@@ -105,6 +105,8 @@ def recalls(Y: Csr, top: TopK, labels: Longs) -> tuple[float, float]:
     true = np.bincount(Y.indices, minlength=Y.shape[1])[labels]
     hits = np.asarray(top.to_csr(Y.shape[1]).multiply(Y).sum(axis=0)).ravel()[labels]
     occurs = true > 0
+    if not occurs.any():
+        return float("nan"), float("nan")
     return 100 * float(hits.sum() / max(true.sum(), 1)), 100 * float((hits[occurs] / true[occurs]).mean())
 
 

@@ -1,10 +1,11 @@
 """The contract of features, and texts as they are."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from labelspace.data.texts import check_texts, check_training_texts
 from labelspace.estimator import Estimator
+from labelspace.features.unknown_words import UnknownWords
 from labelspace.types import Csr, Ints, Longs
 
 
@@ -44,10 +45,27 @@ class Features(Estimator):
         """Find where the columns of a text come from, in its own characters; None if the features cannot tell."""
         return None
 
+    def unknown_words(self, texts: Iterable[str]) -> UnknownWords | None:
+        """Count the words of texts that no column stands for; None if the features cannot tell."""
+        return None
+
+    @property
+    def expected_unknown(self) -> float | None:
+        """The share of unknown words to expect in texts like those of the training; None if it cannot be told."""
+        return None
+
     @property
     def n_features(self) -> int:
         """Columns of X."""
         raise NotImplementedError
+
+
+@runtime_checkable
+class Grows(Protocol):
+    """Features that can get further columns, after the known ones."""
+
+    def grown(self, texts: Sequence[str]) -> Features:
+        """Return the features with columns for what is new in the texts."""
 
 
 class RawText(Features):

@@ -137,6 +137,13 @@ class Forms(Vocabulary):
         found = [vocabulary.number.get(stemmer(form), -1) for form in forms.utf8_words()]
         return cls(forms.word_bytes, forms.offsets, np.array(found, np.int32))
 
+    def relinked(self, vocabulary: Vocabulary, stemmer: Stemmer) -> Self:
+        """Return the forms with the ids of stems that the vocabulary did not have before."""
+        found, words = self.stems.copy(), self.utf8_words()
+        for form in np.flatnonzero(found < 0).tolist():
+            found[form] = vocabulary.number.get(stemmer(words[form]), -1)
+        return type(self)(self.word_bytes, self.offsets, found)
+
     def stem_ids(self, spans: Spans, vocabulary: Vocabulary, stemmer: Stemmer) -> Ints:
         """Return the id of the stem of each span (steps 2 and 3), -1 for an unknown stem."""
         forms = self.ids(spans)

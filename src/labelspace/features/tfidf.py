@@ -1,8 +1,9 @@
 """TF-IDF of word or character n-grams, equal to scikit-learn's and several times faster: no n-gram becomes a string."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -15,12 +16,13 @@ from labelspace.features import stems
 from labelspace.features.base import Features, Occurrences
 from labelspace.features.language import AUTO, detect_language
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, inverse_document_frequency, stack_rows
-from labelspace.features.tokenizer import Analyzer, map_blocks
+from labelspace.features.tokenizer import Analyzer, Spans, map_blocks
+from labelspace.features.unknown_words import UnknownWords, expected_share
 from labelspace.features.vocabulary import NgramIndex, TokenStream, Vocabulary, count_ngrams, learn_vocabulary
 from labelspace.kernels import large_arrays
 from labelspace.kernels.ngrams import count_rows
 from labelspace.kernels.tokenize import Bytes
-from labelspace.types import Csr, Floats, Longs
+from labelspace.types import Csr, Floats, Ints, Longs
 
 MAX_CHARACTERS = 64  # of an n-gram: bounds the n-grams of a text, and so the memory
 STEMMING = one_of(stems.NO_STEMMING, AUTO, *stems.LANGUAGES)
@@ -58,7 +60,7 @@ class Tfidf(Features):
     )
     strip_accents: str = param(stems.KEEP_ACCENTS, ACCENTS, "Strip accents from words, for analyzer word.")
 
-    word_bytes_: Bytes = learned(array("uint8", "n_bytes"))  # UTF-8 of the words of all n-grams, in alphabetical order
+    word_bytes_: Bytes = learned(array("uint8", "n_bytes"))  # UTF-8 of the words of all n-grams; of a fit, alphabetical
     word_offsets_: Longs = learned(offsets("n_words", into="n_bytes"))
     keys_: Longs = learned(array("int64", "n_features"))  # sorted; see kernels.ngrams
     idf_: Floats = learned(array("float32", "n_features"))
@@ -97,6 +99,38 @@ class Tfidf(Features):
         blocks = map_blocks(lambda start, stop: self._rows(self._tokenize(listed[start:stop])), listed)
         return stack_rows(blocks, self.n_features)
 
+    def grown(self, texts: Sequence[str]) -> Self:
+        """Return these features with a column for each further word of the texts, after the known columns.
+
+        A new word counts as much as the rarest known words. N-grams, of words or characters, are not added: most of
+        those in a new text are in no other text.
+
+        >>> features = Tfidf(ngrams=1, min_df=1).fit(["red apple", "green apple"])
+        >>> features.grown(["green pear"]).feature_names()
+        ['apple', 'green', 'red', 'pear']
+        """
+        if self.analyzer != "word" or self._max_words > 1 or self.max_features is not None:
+            return self
+        spans = self._analyzer.spans(texts)
+        unknown = np.flatnonzero(self._ids(spans) < 0)
+        bounds = zip(spans.starts[unknown].tolist(), spans.stops[unknown].tolist(), strict=True)
+        words = {spans.text[start:stop].tobytes() for start, stop in bounds}
+        if self.forms_ is not None:
+            words = {self._stemmer(word) for word in words}
+        if not words:
+            return self
+        new = sorted(words)
+        made = copy(self)
+        made.forget_derived()
+        added = Vocabulary.from_words(new)
+        made.word_bytes_ = np.concatenate([self.word_bytes_, added.word_bytes])
+        made.word_offsets_ = np.concatenate([self.word_offsets_, self.word_offsets_[-1] + added.offsets[1:]])
+        made.keys_ = np.arange(1, len(made.word_offsets_), dtype=np.int64)
+        made.idf_ = np.append(self.idf_, np.full(len(new), self.idf_.max(), np.float32))
+        if self.forms_ is not None:
+            made.forms_ = self.forms_.relinked(made._vocabulary, self._stemmer)
+        return made
+
     def occurrences(self, text: str) -> Occurrences:
         """Find where the columns of a text come from, in its own characters.
 
@@ -114,6 +148,28 @@ class Tfidf(Features):
             np.concatenate([starts[where] for where in found]),
             np.concatenate([stops[where + more] for more, where in enumerate(found)]),
         )
+
+    def unknown_words(self, texts: Iterable[str]) -> UnknownWords | None:
+        """Count the words of texts that the vocabulary does not have; None for n-grams of characters.
+
+        >>> Tfidf(min_df=1).fit(["red apple"]).unknown_words(["a red, red pear"]).unknown.tolist()
+        [1]
+        """
+        self.check_fitted()
+        if self.analyzer != "word":
+            return None
+        spans = self._analyzer.find(check_texts(texts))
+        return UnknownWords.of(spans, self._ids(spans))
+
+    @cached_property
+    def expected_unknown(self) -> float | None:  # type: ignore[override]
+        """The share of unknown words to expect, by how many documents have each word of the vocabulary."""
+        self.check_fitted()
+        if self.analyzer != "word" or (self.max_features is not None and self.n_features >= self.max_features):
+            return None  # frequent words may be left out too
+        base = len(self._vocabulary) + 1
+        are_words = self.keys_ % base ** (self._max_words - 1) == 0
+        return expected_share(self.idf_[are_words], int(self.min_df))
 
     def feature_names(self) -> list[str]:
         """Return the n-gram of each column."""
@@ -169,9 +225,12 @@ class Tfidf(Features):
 
     def _tokenize(self, texts: Sequence[str]) -> TokenStream:
         spans = self._analyzer.spans(texts)
+        return TokenStream(self._ids(spans), NO_COUNTS, spans.ends)
+
+    def _ids(self, spans: Spans) -> Ints:
+        """Return the id of each word, or of its stem; -1 for an unknown one."""
         forms, vocabulary = self.forms_, self._vocabulary
-        ids = vocabulary.ids(spans) if forms is None else forms.stem_ids(spans, vocabulary, self._stemmer)
-        return TokenStream(ids, NO_COUNTS, spans.ends)
+        return vocabulary.ids(spans) if forms is None else forms.stem_ids(spans, vocabulary, self._stemmer)
 
     @property
     def _analyzer(self) -> Analyzer:

@@ -6,6 +6,7 @@ Ready-made features (a sparse or dense matrix of the user) take the role of ever
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from labelspace.estimator import Stateful, learned
 from labelspace.estimator.parameter_constraints import mapping, text
 from labelspace.estimator.state_constraints import must, named_parts, plain
 from labelspace.features import FEATURES, create_features, features_class
-from labelspace.features.base import Features
+from labelspace.features.base import Features, Grows
 from labelspace.features.normalize import has_unit_rows, mark_unit_rows, normalize_rows
 from labelspace.features.sequences import UNKNOWN
 from labelspace.features.sparse_matrix import csr_matrix, take_csr_rows
@@ -232,9 +233,25 @@ class ViewTransformer(Stateful):
         """Return the views of other texts."""
         self.check_fitted()
         tables = {key: _marked(features.transform(texts)) for key, features in self.features_.items()}
-        named = {view: tables[key] for view, key in self.made_by_.items()}
-        widths = {view: self.features_[key].n_features for view, key in self.made_by_.items()}
-        return Views(named, widths, checked=True)
+        return Views({view: tables[key] for view, key in self.made_by_.items()}, self.widths, checked=True)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """The number of columns of each view."""
+        return {view: self.features_[key].n_features for view, key in self.made_by_.items()}
+
+    def grown(self, texts: Sequence[str], views: Collection[str]) -> Self:
+        """Return the features with columns for further words of the texts, where all views of them may grow.
+
+        New columns come after the known ones of each view.
+        """
+        made = copy(self)
+        made.features_ = dict(self.features_)
+        for key, features in self.features_.items():
+            made_of_it = [view for view, used in self.made_by_.items() if used == key]
+            if isinstance(features, Grows) and set(made_of_it) <= set(views):
+                made.features_[key] = features.grown(texts)
+        return made
 
 
 def _marked(table: Table) -> Table:

@@ -1,6 +1,6 @@
 """What a method may be able to do besides ``fit`` and ``predict_topk``; test with ``isinstance`` or ``require``."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 from labelspace.errors import ParameterError
@@ -8,7 +8,7 @@ from labelspace.labels.codes import Codes
 from labelspace.labels.tree import TreeNodes
 from labelspace.models.evidence import Evidence
 from labelspace.training.precision_thresholds import PrecisionThresholds
-from labelspace.types import Bools, Floats, Ints, LabelSpace, TopK
+from labelspace.types import Bools, Floats, Ints, LabelSpace, Longs, TopK
 
 if TYPE_CHECKING:
     from labelspace.models.partial_fit import NewDocuments
@@ -57,6 +57,17 @@ class PartialFit(Protocol):
 
         Called by ``partial_fit.learn_more``, which checks the documents first.
         """
+
+
+@runtime_checkable
+class AddsFeatures(Protocol):
+    """Makes room for features that no document had before."""
+
+    def growing_views(self) -> Collection[str]:
+        """Return the views that may get further columns."""
+
+    def insert_features(self, at: Mapping[str, Longs]) -> None:
+        """Insert a feature before each of these columns of a view, as ``numpy.insert`` does."""
 
 
 @runtime_checkable
@@ -167,6 +178,7 @@ NEEDS = {
         "does not",
     ),
     PartialFit: ("learning from further documents needs a method that can go on learning", "cannot"),
+    AddsFeatures: ("further features need a method that makes room for them", "does not"),
     Explains: ("reasons need a method that can explain its scores", "cannot"),
     HasMembers: ("disagreement of members needs an ensemble", "is not"),
     HasLabelTree: ("a tree needs a method that puts its labels into one", "has none"),

@@ -1,10 +1,11 @@
 """Go on learning from further documents: the checks in front of every method's ``partial_fit``.
 
-Known labels keep their ids, and new labels follow them. The features stay as they are: words that no training document
-had are not learned.
+Known labels keep their ids, and new labels follow them. A method that can make room for them gets new features too, the
+columns of further words (``Features.grown``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,8 @@ import scipy.sparse as sp
 from labelspace.errors import DataError
 from labelspace.models import checks
 from labelspace.models.base import Model
-from labelspace.models.capabilities import PartialFit, require
-from labelspace.types import Bools, Csr, LabelSpace
+from labelspace.models.capabilities import AddsFeatures, PartialFit, require
+from labelspace.types import Bools, Csr, LabelSpace, Longs
 
 
 class NewDocuments(NamedTuple):
@@ -50,28 +51,57 @@ def learn_more(
     model.check_fitted()
     require(model, PartialFit)
     views, Y = checks.check_inputs(X), checks.check_labels(Y)
-    checks.check_widths(views, model.widths_)
     rejected = sp.csr_matrix(Y.shape, dtype=np.float32) if rejected is None else checks.check_labels(rejected)
     _check_new_labels(model, views.n, Y, rejected, labels)
     are_complete = complete & ((np.diff(Y.indptr) > 0) | (np.diff(rejected.indptr) == 0))
     known = model.labels_ if labels is None else labels
     if known is not None:
         known = known.counted_with(Y)
-    return go_on(model, NewDocuments(model.read(views), Y, rejected, are_complete, known))
+    with _whole_or_not(model):
+        _widen(model, views.widths)
+        checks.check_widths(views, model.widths_)
+        return go_on(model, NewDocuments(model.read(views), Y, rejected, are_complete, known))
 
 
 def go_on(model: Model, new: NewDocuments) -> Sequence[str]:
     """Let a model that can go on learn from documents that are checked already; return the parts that cannot."""
-    before = dict(model.__dict__)
-    try:
+    with _whole_or_not(model):
         left_out = require(model, PartialFit).partial_fit(new)
         model.forget_derived()
         model.n_labels_ = new.n_labels
         model.attach_labels(new.labels)
-    except BaseException:  # an interrupt too: half of a step must not answer
+    return left_out
+
+
+def growing_views(model: Model) -> Collection[str]:
+    """Return the views of a model that may get further columns."""
+    return model.growing_views() if isinstance(model, AddsFeatures) else ()
+
+
+def insert_features(model: Model, at: Mapping[str, Longs]) -> None:
+    """Insert features before columns of the views of a model, which ``growing_views`` has all."""
+    require(model, AddsFeatures).insert_features(at)
+    model.forget_derived()
+    model.widths_ = {view: width + len(at.get(view, ())) for view, width in model.widths_.items()}
+
+
+def _widen(model: Model, widths: Mapping[str, int]) -> None:
+    """Make room for further columns of views, which come after the known ones."""
+    known = {view: model.widths_[view] for view in growing_views(model) if view in model.widths_}
+    further = {view: widths[view] - width for view, width in known.items() if widths.get(view, 0) > width}
+    if further:
+        insert_features(model, {view: np.full(n, known[view], np.int64) for view, n in further.items()})
+
+
+@contextmanager
+def _whole_or_not(model: Model) -> Iterator[None]:
+    """Restore a model if a step of it fails, or is interrupted: half of a step must not answer."""
+    before = dict(model.__dict__)
+    try:
+        yield
+    except BaseException:
         model.__dict__ = before
         raise
-    return left_out
 
 
 def _check_new_labels(model: Model, n: int, Y: Csr, rejected: Csr, labels: LabelSpace | None) -> None:

@@ -17,7 +17,7 @@ from labelspace.labels import edits
 from labelspace.labels.masks import labels_among
 from labelspace.labels.selection import ids_of
 from labelspace.models.capabilities import ReadsLabelNames
-from labelspace.models.partial_fit import learn_more
+from labelspace.models.partial_fit import growing_views, learn_more
 from labelspace.types import Csr, Dataset, LabelSpace
 
 if TYPE_CHECKING:
@@ -51,8 +51,12 @@ def learn(tagger: Tagger, documents: Dataset, rejected: Csr, complete: bool = Tr
     """
     labels, inputs, n_before = documents.labels, tagger.inputs_of(documents), tagger.labels_.n_documents
     Y, rejected = (labels_in_use(table, labels) for table in (documents.Y, rejected))
-    views = tagger.read(inputs)
+    features = tagger.features_
+    if features is not None and documents.texts:
+        features = features.grown(documents.texts, growing_views(tagger.model))
+    views = tagger.read(inputs) if features is None else features.transform(documents.texts or [])
     left_out = learn_more(tagger.model, views, Y, labels, rejected=rejected, complete=complete)
+    tagger.features_ = features
     tagger.labels_ = tagger.model.labels_ or labels
     if tagger.documents_ is not None:
         tagger.documents_ = tagger.documents_.extended(inputs)

@@ -53,7 +53,7 @@ class LinearWeights:
 
     values: Annotated[Int8s, array("int8", "n_weights")]
     labels: Annotated[npt.NDArray[Any], ids("n_weights", below="n_labels", dtypes=IDS)]
-    starts: Annotated[Longs, offsets("n_features", into="n_weights")]
+    starts: Annotated[npt.NDArray[Any], offsets("n_features", into="n_weights")]
     scales: Annotated[Floats, array("float32", "n_features")]
     bias: Annotated[Floats, array("float32", "n_labels")]
 
@@ -68,6 +68,14 @@ class LinearWeights:
         kept = np.flatnonzero(values)
         starts = np.searchsorted(kept, W.indptr).astype(np.int64)
         return cls(values[kept], compact_ids(W.indices[kept], W.shape[1]), starts, scales, bias.astype(np.float32))
+
+    def insert_features(self, at: Longs) -> Self:
+        """Return the classifiers with features without weights inserted before these features.
+
+        >>> LinearWeights.from_matrix(sp.csr_matrix([[0.5, -1.0]]), np.zeros(2)).insert_features([1]).starts.tolist()
+        [0, 2, 2]
+        """
+        return replace(self, starts=np.insert(self.starts, at, self.starts[at]), scales=np.insert(self.scales, at, 0))
 
     def to_matrix(self) -> Csr:
         """Return the weights as a matrix (n_features, n_labels)."""
@@ -86,6 +94,24 @@ class LinearWeights:
     def _in_order(self) -> bool:
         """Return whether the labels of each feature are in order, so that a label can be found by bisection."""
         return are_sorted_spans(self.labels, self.starts)
+
+    def in_order(self) -> Self:
+        """Return the weights with the labels of each feature in order."""
+        if self._in_order:
+            return self
+        shape = (len(self.scales), len(self.bias))
+        sorted_ = sp.csr_matrix((self.values, self.labels.astype(np.int32), self.starts), shape=shape)
+        sorted_.sort_indices()
+        return replace(self, values=sorted_.data, labels=compact_ids(sorted_.indices, len(self.bias)))
+
+    def with_bias(self, bias: Floats) -> Self:
+        """Return the classifiers with another bias; if it has more entries, there are new classifiers at the end.
+
+        >>> one = LinearWeights.from_matrix(sp.csr_matrix([[0.5], [-1.0]], dtype=np.float32), np.zeros(1))
+        >>> one.with_bias(np.array([0.0, -1.0], np.float32)).to_matrix().shape
+        (2, 2)
+        """
+        return replace(self, bias=bias, labels=compact_ids(self.labels, len(bias)))
 
     def rank(self, X: Csr, seen: Bools, k: int) -> TopK:
         """Return the k best of the seen labels by the margin X W + bias; a score is 1 / (1 + exp(-2 margin))."""

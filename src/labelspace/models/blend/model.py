@@ -406,9 +406,9 @@ class Blend(Model):
         members = [copy(member) for member in self.members_]
         for member, view in zip(members, self.member_views_, strict=True):
             found, first = [], 0
-            for part in joined_parts(view):
-                found.append(at.get(part, np.zeros(0, np.int64)) + first)
-                first += self._width(VIEWS[part])
+            for name in joined_parts(view):
+                found.append(at.get(name, np.zeros(0, np.int64)) + first)
+                first += self._width(VIEWS[name])
             columns = np.concatenate(found)
             if len(columns):
                 insert_features(member, {member.view.name: columns})

@@ -20,7 +20,6 @@ new document has the largest value of a feature; and what was left out of a docu
 were common when it was learned.
 """
 
-from collections.abc import Sequence
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from functools import cached_property
