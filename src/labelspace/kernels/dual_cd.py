@@ -18,6 +18,7 @@ from labelspace.kernels.random_numbers import initial_state, shuffle
 from labelspace.types import Bools, Floats, Ints, Longs
 
 MAX_NEWTON_STEPS = 100  # of one alpha of the logistic loss; a few are enough, the bound only ends a bad case
+FIRST_INNER_TOLERANCE = 1e-2  # of Newton, which is lowered in later passes
 
 
 class SolverOptions(NamedTuple):
@@ -26,6 +27,12 @@ class SolverOptions(NamedTuple):
     C: float
     tolerance: float
     max_iter: int
+
+
+@part()
+def soft_threshold(value: np.float32, l1: np.float32) -> np.float32:
+    """Return sign(value) max(|value| - l1, 0)."""
+    return value - max(min(value, l1), -l1)
 
 
 @kernel()
@@ -136,6 +143,35 @@ def solve_squared_hinge(
     return n_iter
 
 
+@part()
+def least_alpha(C: float) -> float:
+    """Return the smallest alpha of the logistic loss, which needs the logarithm of alpha."""
+    return min(1e-3 * C, 1e-8)
+
+
+@part()
+def logistic_step(
+    old: float, C: float, signed_margin: float, curvature: float, inner_tolerance: float
+) -> tuple[float, float, float, int]:
+    """Solve for one alpha of the logistic loss by Newton's method, from ``old``, which is between 0 and C.
+
+    Return the new alpha, its change, the absolute gradient before, and the number of steps.
+    """
+    # Solve for alpha or C - alpha, whichever will be below C / 2: there Newton's method converges.
+    start, sign, n_steps = old, 1.0, 0
+    if 0.5 * curvature * (C - 2.0 * old) + signed_margin < 0.0:
+        start, sign = C - old, -1.0
+    z = 0.1 * start if C - start < 0.5 * C else start
+    gradient = curvature * (z - start) + sign * signed_margin + np.log(z / (C - z))
+    first_gradient = abs(gradient)
+    while n_steps < MAX_NEWTON_STEPS and abs(gradient) >= inner_tolerance:
+        new = z - gradient / (curvature + C / (C - z) / z)
+        z = new if new > 0.0 else 0.1 * z
+        gradient = curvature * (z - start) + sign * signed_margin + np.log(z / (C - z))
+        n_steps += 1
+    return (z if sign > 0.0 else C - z), sign * (z - start), first_gradient, n_steps
+
+
 @kernel()
 def solve_logistic(
     X: CsrArrays,
@@ -157,14 +193,14 @@ def solve_logistic(
     n, bias_index = len(norms), len(w) - 1
     state = initial_state(seed)
     # The loss needs the logarithm of alpha: it starts just above 0, and the tolerance of Newton falls from 0.01.
-    min_alpha = min(1e-3 * C, 1e-8)
+    min_alpha = least_alpha(C)
     for i in range(n):
         alpha[i], order[i] = min_alpha, i
         step = np.float32(min_alpha if positive[i] else -min_alpha)
         for j in range(indptr[i], indptr[i + 1]):
             w[indices[j]] += step * data[j]
         w[bias_index] += step * np.float32(bias)
-    inner_tolerance = 1e-2
+    inner_tolerance = FIRST_INNER_TOLERANCE
     for _ in range(options.max_iter):
         max_gradient, newton_steps = 0.0, 0
         state = shuffle(order, n, state)
@@ -173,25 +209,13 @@ def solve_logistic(
             for j in range(indptr[i], indptr[i + 1]):
                 margin += data[j] * w[indices[j]]
             signed_margin, curvature = np.float64(margin if positive[i] else -margin), np.float64(norms[i])
-            # Solve for alpha or C - alpha, whichever will be below C / 2: there Newton's method converges.
-            old, sign = min(max(np.float64(alpha[i]), min_alpha), C - min_alpha), 1.0
-            if 0.5 * curvature * (C - 2.0 * old) + signed_margin < 0.0:
-                old, sign = C - old, -1.0
-            z = 0.1 * old if C - old < 0.5 * C else old
-            gradient = curvature * (z - old) + sign * signed_margin + np.log(z / (C - z))
-            max_gradient = max(max_gradient, abs(gradient))
-            moved = False
-            for _ in range(MAX_NEWTON_STEPS):
-                if abs(gradient) < inner_tolerance:
-                    break
-                new = z - gradient / (curvature + C / (C - z) / z)
-                z = new if new > 0.0 else 0.1 * z
-                gradient = curvature * (z - old) + sign * signed_margin + np.log(z / (C - z))
-                newton_steps += 1
-                moved = True
-            if moved:
-                alpha[i] = z if sign > 0.0 else C - z
-                step = np.float32(sign * (z - old) if positive[i] else sign * (old - z))
+            old = min(max(np.float64(alpha[i]), min_alpha), C - min_alpha)
+            new, change, gradient, n_steps = logistic_step(old, C, signed_margin, curvature, inner_tolerance)
+            max_gradient = max(max_gradient, gradient)
+            newton_steps += n_steps
+            if n_steps:
+                alpha[i] = new
+                step = np.float32(change if positive[i] else -change)
                 for j in range(indptr[i], indptr[i + 1]):
                     w[indices[j]] += step * data[j]
                 w[bias_index] += step * np.float32(bias)

@@ -17,6 +17,8 @@ and lies between 0 and 1. This score is no calibrated probability. A label witho
 suggested.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from labelspace.kernels.csr_arrays import csr_arrays
@@ -26,7 +28,9 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.fit_context import FitContext
 from labelspace.models.linear_model import LinearModel
+from labelspace.models.partial_fit import NewDocuments
 from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights
+from labelspace.training.warm_start import WarmOptions, sums_of_squares
 from labelspace.types import Csr
 
 BIAS = 1.0  # the value of the bias feature, as in LIBLINEAR
@@ -63,7 +67,7 @@ class OneVsRest(LinearModel):
         norms = squared_norms(X.data, X.indptr, BIAS)
         trained = [NO_WEIGHTS] * Y.shape[1]
 
-        options = SolverOptions(float(self.C), float(self.tol), self.max_iter)
+        options = self._solver
         # Labels that are trained side by side are about equally frequent.
         by_frequency = np.argsort(-frequency, kind="stable")[: np.count_nonzero(frequency)]
 
@@ -86,3 +90,13 @@ class OneVsRest(LinearModel):
 
         run_blocks(train, len(by_frequency), LANES, lambda done, total: context.progress("labels", done, total))
         self.classifiers_ = LinearWeights.from_matrix(feature_major_weights(trained, X.shape[1]), bias)
+        self.squares_ = sums_of_squares(X)
+
+    def partial_fit(self, new: NewDocuments) -> Sequence[str]:
+        """Go on learning from further documents, by a warm start: see ``training.warm_start``."""
+        self._learn_more(new, WarmOptions(self._solver, float(self.threshold)), self.random_state)
+        return ()
+
+    @property
+    def _solver(self) -> SolverOptions:
+        return SolverOptions(float(self.C), float(self.tol), self.max_iter)

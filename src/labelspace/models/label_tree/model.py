@@ -22,7 +22,7 @@ equal; the smooth log(1 + exp(2 - 2 margin)) / 2 ranks them too. Up to ``FLAT_LA
 level by default: it costs little there and no document takes a wrong branch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -36,7 +36,7 @@ from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array,
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.sparse_matrix import scaled_values
 from labelspace.features.views import BIGRAMS, GIVEN, WORDS, View, Views
-from labelspace.kernels.beam_search import LinearTrees, advance_beams
+from labelspace.kernels.beam_search import LinearTrees, Tree, advance_beams
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.dual_cd import SolverOptions
 from labelspace.kernels.quantize import Int8s
@@ -48,10 +48,14 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
+from labelspace.models.label_tree.growth import GrowingTrees
 from labelspace.models.label_tree.node_training import NO_DOCUMENTS, NodeTraining, TrainedNodes, train_parts
 from labelspace.models.label_tree.search import ROW_BLOCK, AllowedTrees, path_evidence, search_trees
 from labelspace.models.label_tree.weight_parts import WeightParts
+from labelspace.models.partial_fit import NewDocuments
 from labelspace.training import model_selection
+from labelspace.training.linear_weights import LinearWeights
+from labelspace.training.warm_start import Halves, WarmOptions, continue_training, sums_of_squares
 from labelspace.types import Bools, Csr, Dataset, Floats, Ints, Longs, TopK
 
 FLAT_LABELS = 1000  # up to this number of labels one flat level is the default: no document takes a wrong branch
@@ -127,6 +131,8 @@ class LabelTree(Model):
     label_: Ints = learned(ids("n_nodes", below="n_labels", at_least=-1))  # of a leaf, -1 for an inner node
     roots_: Ints = learned(ids("n_trees", below="n_nodes"))
     chosen_: dict[str, float] = learned(plain(mapping(real())), default={})  # what was chosen on held-out documents
+    # Of the documents, for ``partial_fit``; None for models that were saved before there was any.
+    squares_: Halves | None = learned(array("float16", "n_features", at_least=0, optional=True), default=None)
 
     def sizes(self) -> dict[str, int]:
         """Return the number of labels, and of columns of the one view that was chosen."""
@@ -169,8 +175,53 @@ class LabelTree(Model):
         self.first_child_ = np.concatenate([tree.first_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.last_child_ = np.concatenate([tree.last_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.label_ = np.concatenate([np.where(tree.label < 0, -1, seen[tree.label]) for tree in forest])
+        self.squares_ = sums_of_squares(X)
         with WeightParts() as parts:
             self._train_nodes(X, columns, forest, C, context, parts)  # steps 4 and 5
+
+    def partial_fit(self, new: NewDocuments) -> Sequence[str]:
+        """Go on learning from further documents, by a warm start: see ``growth`` and ``training.warm_start``."""
+        X = self._documents(new.X)
+        trees = GrowingTrees(self._linear_weights, Tree(self.first_child_, self.last_child_, self.label_), self.roots_)
+        places = trees.places(X, new.Y)
+        trees = trees.with_leaves(places)
+        fresh = np.zeros(new.n_labels, bool)
+        fresh[[place.label for place in places]] = True
+        flat = bool((trees.parents[trees.tree.label >= 0] == trees.roots[0]).all())
+        options = WarmOptions(self._solver(flat), float(self.threshold), logistic=self.loss == "logistic")
+        examples = trees.examples(X, new, fresh)
+        learning = (examples, self.squares_, trees.shares(), options, self.random_state)
+        learned_weights = continue_training(trees.weights, trees.tree, *learning)
+        self._take(learned_weights)
+        self.squares_ = sums_of_squares(X, self.squares_)
+        self.first_child_, self.last_child_, self.label_ = trees.tree
+        self.roots_ = trees.roots
+        return ()
+
+    def growing_views(self) -> Collection[str]:
+        """Return the view that was chosen, unless the features came ready-made."""
+        return self.widths_.keys() & NGRAMS.keys()
+
+    def insert_features(self, at: Mapping[str, Longs]) -> None:
+        """Insert features without weights before these columns."""
+        for columns in at.values():
+            self._take(self._linear_weights.insert_features(columns))
+            if self.squares_ is not None:
+                self.squares_ = np.insert(self.squares_, columns, 0)
+
+    @property
+    def _linear_weights(self) -> LinearWeights:
+        return LinearWeights(self.values_, self.nodes_, self.starts_, self.scales_, self.bias_)
+
+    def _take(self, weights: LinearWeights) -> None:
+        self.values_, self.scales_ = weights.values, weights.scales
+        self.nodes_, self.starts_ = weights.labels, weights.starts
+        self.bias_ = weights.bias
+
+    def _solver(self, flat: bool, C: float | None = None) -> SolverOptions:
+        """Return the options of the solver, where C is given, or was chosen, or depends on the shape of the trees."""
+        C = C or self.C or self.chosen_.get("C") or (FLAT_C if flat else TREE_C)
+        return SolverOptions(float(C), float(self.tol), self.max_iter)
 
     def _choose(self, views: Views, Y: Csr, context: FitContext) -> tuple[str, float | None]:
         """Return the view and C; None leaves C to the shape of the tree."""
@@ -253,8 +304,7 @@ class LabelTree(Model):
     ) -> None:
         """Train the classifiers of all nodes of all trees; ``columns`` are the documents of each tree's labels."""
         flat = all(tree.level[-1] == 1 for tree in forest)
-        solver = SolverOptions(float(C or (FLAT_C if flat else TREE_C)), float(self.tol), self.max_iter)
-        options = ClassifierOptions(self.loss == "logistic", BIAS, solver, float(self.threshold))
+        options = ClassifierOptions(self.loss == "logistic", BIAS, self._solver(flat, C), float(self.threshold))
         training = NodeTraining(X, columns, forest, self.roots_, options, self.random_state)
         nodes = TrainedNodes(len(self.label_), trained)
         done, total = 0, sum(len(training.parts_of(n, node)) for n, tree in enumerate(forest) for node in tree.inner)

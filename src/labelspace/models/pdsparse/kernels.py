@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.csr_arrays import CsrArrays
-from labelspace.kernels.dual_cd import SolverOptions
+from labelspace.kernels.dual_cd import SolverOptions, soft_threshold
 from labelspace.kernels.random_numbers import initial_state, next_state, shuffle
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs
@@ -139,12 +139,6 @@ class LabelProblem(NamedTuple):
     norms: Floats
     l1: float
     options: SolverOptions
-
-
-@part()
-def soft_threshold(value: np.float32, l1: np.float32) -> np.float32:
-    """Return sign(value) max(|value| - l1, 0)."""
-    return value - max(min(value, l1), -l1)
 
 
 @kernel()

@@ -25,12 +25,13 @@ Where we differ, and why: the searches are exact, not sampled, which is fast eno
 for every seed. Rows of V are lists in one pool, not hash tables: a step reads all of a row anyway. The bias has no L1.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar
 
 import numpy as np
 
+from labelspace.errors import ParameterError
 from labelspace.estimator import param
 from labelspace.estimator.parameter_constraints import boolean, integer, optional, real
 from labelspace.features.normalize import normalize_rows
@@ -40,10 +41,12 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.linear_model import LinearModel
+from labelspace.models.partial_fit import NewDocuments
 from labelspace.models.pdsparse import kernels
 from labelspace.models.pdsparse.kernels import ActiveLabels, GrowingRows, LabelProblem, SeparationProblem
 from labelspace.training import epochs
 from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights, with_bias_column
+from labelspace.training.warm_start import WarmOptions, sums_of_squares
 from labelspace.types import Csr, Ints
 
 LABEL_BLOCK = 2  # labels per task: few, so that an interrupt takes effect soon
@@ -105,12 +108,26 @@ class PDSparse(LinearModel):
         else:
             self._fit_together(X, Y, context)
 
+    def partial_fit(self, new: NewDocuments) -> Sequence[str]:
+        """Go on learning from further documents, by a warm start: see ``training.warm_start``."""
+        if not self.per_label:
+            rule = "learning from further documents needs classifiers that are trained by themselves"
+            raise ParameterError(f"{rule}, but per_label of pdsparse is False; train with per_label=True")
+        options = WarmOptions(self._solver, float(self.threshold), float(self.l1_weight))
+        self._learn_more(new, options, self.random_state)
+        return ()
+
+    @property
+    def _solver(self) -> SolverOptions:
+        return SolverOptions(float(self.C), float(self.tol), self.max_iter)
+
     def _scaled(self, X: Csr) -> Csr:
         scales = self.per_label if self.normalize is None else self.normalize
         return normalize_rows(X) if scales else X
 
     def _fit_together(self, X: Csr, Y: Csr, context: FitContext) -> None:
         """Train by PD-Sparse."""
+        self.squares_ = None  # nothing can be learned later
         X, Y, held_out = self._split(X, Y, context)
         with_bias = with_bias_column(self._scaled(X))
         training = SeparationTraining(with_bias, Y, self.C, self.l1_weight, self.n_selected, self.average)
@@ -151,8 +168,7 @@ class PDSparse(LinearModel):
         documents = Y.tocsc()
         norms = squared_norms(X.data, X.indptr, BIAS)
         n_features = X.shape[1]
-        options = SolverOptions(float(self.C), float(self.tol), self.max_iter)
-        problem = LabelProblem(csr_arrays(X), csr_arrays(X.tocsc()), norms, float(self.l1_weight), options)
+        problem = LabelProblem(csr_arrays(X), csr_arrays(X.tocsc()), norms, float(self.l1_weight), self._solver)
         bias = np.zeros(Y.shape[1], np.float32)
         trained = [NO_WEIGHTS] * Y.shape[1]
 
@@ -168,6 +184,7 @@ class PDSparse(LinearModel):
 
         run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: context.progress("labels", done, total))
         self.classifiers_ = LinearWeights.from_matrix(feature_major_weights(trained, n_features), bias)
+        self.squares_ = sums_of_squares(X)
 
 
 class SeparationTraining:
