@@ -73,12 +73,11 @@ class Index(Stateful):
         return self._vectors(at[np.searchsorted(known[at], wanted)])
 
     def among(self, allowed: Bools) -> Self | None:
-        """Return a copy of only the allowed ids, with the same scores; None if this kind cannot be copied in part.
+        """Return a copy of only the allowed ids, with the same scores; None if this kind cannot be copied in part."""
+        return self.part(allowed) if self.copied_in_part else None
 
-        ``allowed`` has a boolean for each id up to the largest.
-        """
-        if not self.copied_in_part:
-            return None
+    def part(self, allowed: Bools) -> Self:
+        """Return a copy of only the allowed ids; ``allowed`` has a boolean for each id up to the largest."""
         other = copy(self)
         other._remove(self.ids[~allowed[self.ids]])  # makes new arrays, so that this index stays as it is
         return other

@@ -67,7 +67,7 @@ class IndexShard(Stateful):
         """Return the k ids of largest score in this shard, among those that ``allowed`` (n_labels,) marks."""
         index = self.index_
         if allowed is not None:
-            index = self._of_mask.get(allowed, lambda: self.index_.among(allowed))
+            index = self._of_mask.get(allowed, lambda: self.index_.part(allowed))
         return index.search(queries, k) if len(index) else TopK.empty(len(queries), k)
 
     def ids(self) -> Ints:
@@ -144,7 +144,7 @@ def split_vectors(model: Vectors, n: int) -> Iterator[IndexShard]:
     for span in sharding.balanced_spans(np.ones(len(index)), n):
         allowed = np.zeros(model.n_labels_, bool)
         allowed[index.ids[span]] = True
-        yield IndexShard.of(index.among(allowed))
+        yield IndexShard.of(index.part(allowed))
 
 
 def without_vectors(model: Vectors, n: int) -> Vectors:
