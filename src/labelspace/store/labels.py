@@ -49,7 +49,7 @@ def parse_labels(lines: bytes, arrays: Arrays) -> LabelSpace:
 _ARRAYS = {
     "line_ends": array("int64", "n_labels", at_least=1),
     "hierarchy": array("int32", "n_edges", 2, at_least=0, below="n_labels"),
-    "n_documents": array("int64", 1, at_least=0),
+    "n_documents": array("int64", 1, at_least=0, below=2**31),  # documents are numbered in 32 bits
     "has_synonyms": array("bool", 1),
     "has_concepts": array("bool", 1),
     "counts": array("int64", "n_labels", at_least=0),

@@ -20,6 +20,7 @@ from labelspace.models.capabilities import (
     HasLabelPoints,
     HasLabelTree,
     LearnsPrecision,
+    PartialFit,
 )
 from labelspace.report.codes import codes_json, codes_text
 from labelspace.report.map import map_page, map_summary
@@ -55,6 +56,9 @@ def run(base: str, folder: Path, out: Path) -> tuple[str, str]:
         attempts(tagger.add_label, "one more", documents_of(tagger))
         attempts(tagger.remove_label, "one more")
         attempts(tagger.predict_topk, documents_of(tagger), 3)
+    if isinstance(tagger.model, PartialFit):
+        attempts(tagger.learn, documents_of(tagger), labels_of(tagger))
+        check_answer(tagger, attempts, attempts(tagger.predict_topk, documents_of(tagger), 3), 3)
     answered = attempts.outcome
     attempts(tagger.save, out)
     return answered
@@ -99,6 +103,13 @@ def check_filter(tagger: Tagger, attempts: Attempts, options: SelectOptions) -> 
 def documents_of(tagger: Tagger):  # noqa: ANN201 - texts or a matrix
     """A few odd documents, as the tagger takes them."""
     return _given.X[[0, 1, 2, 3]] if tagger.ready_made else TEXTS
+
+
+def labels_of(tagger: Tagger):  # noqa: ANN201 - names or a matrix
+    """Labels of these documents, to learn them: a new one among them, where they have names."""
+    if tagger.ready_made:
+        return np.eye(4, len(tagger.labels_))
+    return [["one more"], [], ["one more", "label 3"], ["label 3"]]
 
 
 def check_answer(tagger: Tagger, attempts: Attempts, top: TopK | None, k: int) -> None:

@@ -149,12 +149,14 @@ def test_learning_equals_training_on_everything():
 
 
 def test_a_tagger_that_learns_the_second_half_answers_as_one_trained_on_both():
-    data = planted(n=400, d=300, l=15, texts=True, seed=9)
+    data = planted(n=400, d=30, l=15, texts=True, seed=9)
     first, second = data.rows(range(200)), data.rows(range(200, 400))
     names = [[data.labels.names[label] for label in row.indices] for row in data.Y]
     tagger = labelspace.Tagger("neighbors", n_neighbors=1000, power=2.0).fit(first.texts, names[:200])
     features = tagger.features_
+    n_features = tagger.model.n_features_
     assert tagger.learn(second.texts, names[200:]) is tagger
+    assert tagger.model.n_features_ == n_features, "no word is new"
     X = features.transform(data.texts)
     labels = LabelSpace(list(tagger.labels_.names))
     rows = [[labels.index[name] for name in row] for row in names]
