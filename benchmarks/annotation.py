@@ -1,6 +1,6 @@
 """How many documents a person has to label, if these are chosen by an order of ``labelspace review``, or at random.
 
-    python benchmarks/annotation.py DATA [--orders uncertain,disagreement,...] [--seeds 3] [--batch 300] [--learn]
+    python benchmarks/annotation.py DATA [--orders uncertain,disagreement,...] [--seeds 0,1] [--batch 300] [--learn]
 
 A model is trained on documents drawn at random (``--start``). Batches of the other training documents are chosen by an
 order, labeled as they are in the data, and learned: by training again on all, or with ``--learn`` by ``Tagger.learn``.
@@ -33,36 +33,42 @@ Scores = Callable[[Doubles], Doubles]  # of probabilities (n, DEPTH), best first
 
 def expected_wrong(p: Doubles) -> Doubles:
     """Return the expected number of wrong decisions among the labels shown, if each is decided as is more likely."""
-    return np.minimum(p, 1 - p)[:, :K].sum(axis=1)
+    value: Doubles = np.minimum(p, 1 - p)[:, :K].sum(axis=1)
+    return value
 
 
 def variance(p: Doubles) -> Doubles:
     """Return the variance of the number of right labels among those shown."""
-    return (p * (1 - p))[:, :K].sum(axis=1)
+    value: Doubles = (p * (1 - p))[:, :K].sum(axis=1)
+    return value
 
 
 def deep_variance(p: Doubles) -> Doubles:
     """Return the same for a longer list."""
-    return (p * (1 - p)).sum(axis=1)
+    value: Doubles = (p * (1 - p)).sum(axis=1)
+    return value
 
 
 def wrong_shown(p: Doubles) -> Doubles:
     """Return the share of the labels shown that is expected to be wrong."""
-    return 1 - p[:, :K].mean(axis=1)
+    value: Doubles = 1 - p[:, :K].mean(axis=1)
+    return value
 
 
 def margin(p: Doubles) -> Doubles:
     """Return how near the second label comes to the first."""
-    return 1 - (p[:, 0] - p[:, 1])
+    value: Doubles = 1 - (p[:, 0] - p[:, 1])
+    return value
 
 
 def first_wrong(p: Doubles) -> Doubles:
     """Return the probability that the first label is wrong: ``uncertain`` without unlike documents and random ones."""
-    return 1 - p[:, 0]
+    value: Doubles = 1 - p[:, 0]
+    return value
 
 
 TRIED: dict[str, Scores] = {
-    "~min(p,1-p)": expected_wrong,
+    "~min": expected_wrong,
     "~p(1-p)": variance,
     "~p(1-p)@10": deep_variance,
     "~1-mean(p)": wrong_shown,
@@ -99,7 +105,7 @@ class Annotation:
             return rest[:n]
         if order in ORDERS:
             records = [Record(str(row), text) for row, text in zip(rest.tolist(), texts, strict=True)]
-            found = choose_documents(LabeledDocuments(tagger, records, "train"), order, n, K, seed=step)  # type: ignore[arg-type]
+            found = choose_documents(LabeledDocuments(tagger, records, "train"), order, n, K, seed=step)
             chosen = np.array([int(document.record.id) for document in found.documents], np.int64)
             others = rest[~np.isin(rest, chosen)]  # in random order, where an order has too few
             return np.concatenate([chosen, others[: n - len(chosen)]])
@@ -138,7 +144,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=300)
     parser.add_argument("--until", type=int, default=2800, help="documents labeled in the end")
     parser.add_argument("--target", type=int, default=4000, help="random documents to compare with")
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", default="0,1", help="of the documents drawn at first")
     parser.add_argument("--learn", action="store_true", help="learn each batch in place of training again")
     options = parser.parse_args()
     train, unseen = hold_out(open_source(options.data).train(), 0.1, seed=0)
@@ -147,7 +153,7 @@ def main() -> None:
     orders = ["random", *options.orders.split(",")]
     curves: dict[str, list[list[float]]] = {order: [] for order in orders}
     with timed() as taken:
-        for seed in range(options.seeds):
+        for seed in map(int, options.seeds.split(",")):
             run = Annotation(train, unseen, options, seed)
             for order in orders:
                 first = run.fitted(run.drawn[: options.start])
@@ -155,7 +161,7 @@ def main() -> None:
                 shown = " ".join(f"{value:.2f}" for value in curves[order][-1])
                 print(f"seed {seed} {order}: {shown}", flush=True)
     means = {order: np.mean(values, axis=0) for order, values in curves.items()}
-    print(f"\n{len(train):,} documents, {len(unseen):,} unseen, {options.seeds} seeds, {taken.cpu:.0f} CPU s\n")
+    print(f"\n{len(train):,} documents, {len(unseen):,} unseen, seeds {options.seeds}, {taken.cpu:.0f} CPU s\n")
     print("| order |", " | ".join(f"{size:,}" for size in further), "| as good as random |")
     print("|---" * (len(further) + 2) + "|")
     for order in orders:

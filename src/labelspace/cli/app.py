@@ -24,6 +24,7 @@ from labelspace.cli import (
 )
 from labelspace.cli.arguments import GroupedCommand
 from labelspace.cli.console import CompilationNotice
+from labelspace.cli.drift import drift
 from labelspace.cli.predict.predict import predict
 from labelspace.cli.process import check_limits
 from labelspace.cli.review import review
@@ -79,6 +80,7 @@ COMMANDS: dict[typer.Typer, dict[str, Callable[..., None]]] = {
         "predict": predict,
         "explain": explain.explain,
         "review": review,
+        "drift": drift,
         "learn": learn.learn,
         "history": versions.history,
         "rollback": versions.rollback,

@@ -5,8 +5,9 @@ Each order gives a document a value, and the highest value comes first; a docume
 - ``uncertain``: the probability that the best label is wrong, 1 - p.
 - ``disagreement``: how much the lists of the members of an ensemble differ, 1 - the mean overlap of two of them.
 - ``rare``: the largest p (1 - p) of a label of few training documents whose probability p leaves it open.
-- ``suspicious``: how sure the model is that a label which a person gave is wrong: the probability of its best label,
-  if that of the given one is nearly 0, less for labels of few training documents, of which the model knows little.
+- ``suspicious``: how sure the model is that a label which a person gave is wrong. If its probability is nearly 0, the
+  probability of the document's best label, times the mean probability of the given label in all documents that have
+  it: the model understands the document, and knows the label well (after ``label_errors``).
 - ``random``: by a hash of the text and a seed, whatever the model: for figures that no order biases.
 
 Scores of a model that is not calibrated are no probabilities. Then the score of the second label relative to the best
@@ -66,6 +67,8 @@ class ReviewDocument:
     labels: tuple[str, ...]  # the suggestions, best first
     scores: tuple[float, ...]  # of these; probabilities if the model is calibrated
     given: tuple[str, ...]  # labels that it had
+    suspects: tuple[int, ...] = ()  # ids of the given labels that the model finds impossible
+    best: float = 0.0  # probability of the best label
 
     def as_json(self, calibrated: bool) -> dict[str, Any]:
         """Return the row that a person fills, and that ``labelspace learn`` reads: ``labels`` and ``rejected``.
@@ -122,15 +125,19 @@ def choose_documents(documents: LabeledDocuments, order: Order, n: int = 50, k: 
         if value < 1:
             raise ParameterError(f"{name} must be at least 1, but is {value}; ask for {name}=1 or more")
     n_random = n if order == "random" else round(RANDOM_SHARE * n)
-    n_kept = POOL * n if order in DIVERSE else n
+    n_kept = POOL * n if order in (*DIVERSE, "suspicious") else n
     chosen: list[ReviewDocument] = []
     drawn: list[ReviewDocument] = []
     n_empty = 0
+    known = KnownLabels(len(tagger.labels_))
     for batch in documents.batches():
-        judged = list(_judged(tagger, batch, order, k, seed, documents.n - len(batch.records)))
+        judged = list(_judged(tagger, batch, order, k, seed, documents.n - len(batch.records), known))
         n_empty += len(batch.records) - len(judged)
         drawn = _highest(n_random, [*drawn, *(by_chance for _, by_chance in judged)])
-        chosen = _highest(n_kept, [*chosen, *(by_order for by_order, _ in judged if by_order.value > 0)])
+        chosen = [*chosen, *(by_order for by_order, _ in judged if by_order.value > 0)]
+        if order == "suspicious":  # what is known of the labels has changed
+            chosen = [replace(each, value=each.best * known.of(each.suspects)) for each in chosen]
+        chosen = _highest(n_kept, chosen)
     at_random = {_content(each.record) for each in drawn}
     chosen = [each for each in chosen if _content(each.record) not in at_random]
     if order in DIVERSE:
@@ -141,19 +148,23 @@ def choose_documents(documents: LabeledDocuments, order: Order, n: int = 50, k: 
 
 
 def _judged(
-    tagger: Tagger, batch: LabeledBatch, order: Order, k: int, seed: int, first: int
+    tagger: Tagger, batch: LabeledBatch, order: Order, k: int, seed: int, first: int, known: "KnownLabels"
 ) -> Iterator[tuple[ReviewDocument, ReviewDocument]]:
     """Yield each document of a batch that is not empty with its value in the order, and again with its chance.
 
-    ``first`` is the number of the first document in the data.
+    ``first`` is the number of the first document in the data; ``known`` counts the given labels.
     """
-    depth = PREDICTED if order == "suspicious" else k
-    top = shortlist(tagger, batch.inputs, max(k, depth))
+    depth = max(k, PREDICTED) if order == "suspicious" else k
+    top = shortlist(tagger, batch.inputs, depth)
+    suspects: list[list[int]] = [[] for _ in batch.records]
     chances = [chance(_content(record), seed) for record in batch.records]
     if order == "random":
         values = np.array(chances)
+    elif order == "suspicious":
+        suspects = known.count(top, batch.given)
+        values = np.array([float(len(labels) > 0) for labels in suspects])
     else:
-        values = order_values(order, tagger, batch.inputs, top, k, batch.given)
+        values = order_values(order, tagger, batch.inputs, top, k)
     names = tagger.labels_.names
     for row, record in enumerate(batch.records):
         if not _content(record).strip():
@@ -162,7 +173,17 @@ def _judged(
         labels = tuple(names[label] for label in ids)
         scores = tuple(top.scores[row, : len(ids)].tolist())
         given = tuple(batch.given_names(row))
-        by_order = ReviewDocument(record, first + row, order, float(values[row]), labels, scores, given)
+        by_order = ReviewDocument(
+            record,
+            first + row,
+            order,
+            float(values[row]),
+            labels,
+            scores,
+            given,
+            tuple(suspects[row]),
+            max(scores, default=0.0),
+        )
         yield by_order, replace(by_order, order="random", value=chances[row])
 
 
@@ -232,15 +253,12 @@ def shortlist(tagger: Tagger, inputs: Inputs, k: int) -> TopK:
     return tagger.predict_topk(inputs, k, calibrated=isinstance(tagger.model, Calibrated))
 
 
-def order_values(order: Order, tagger: Tagger, inputs: Inputs, top: TopK, k: int, given: Csr | None = None) -> Doubles:
-    """Return the value of each document in an order; ``top`` is the shortlist. Shape (n,).
-
-    ``given`` (n, at least n_labels) are the labels that documents have, for ``suspicious``.
-    """
+def order_values(
+    order: Literal["uncertain", "disagreement", "rare"], tagger: Tagger, inputs: Inputs, top: TopK, k: int
+) -> Doubles:
+    """Return the value of each document in an order; ``top`` is the shortlist. Shape (n,)."""
     if order == "disagreement":
         return disagreement(list(tagger.predict_members(inputs, k).values()))
-    if order == "suspicious":
-        return np.zeros(len(top)) if given is None else suspicion(top, given, _counts(tagger))
     calibrated = isinstance(tagger.model, Calibrated)
     shown = top.padded(k)
     if order == "uncertain":
@@ -301,30 +319,46 @@ def rarity(top: TopK, doubt: Doubles, n_documents: Longs) -> Doubles:
     return np.asarray(np.where(few, doubt, 0.0).max(axis=1), np.float64)
 
 
-def suspicion(top: TopK, given: Csr, n_documents: Longs) -> Doubles:
-    """Return how sure the model is that one of the given labels (n, at least n_labels) is wrong. Shape (n,).
+class KnownLabels:
+    """How well a model knows each label: its mean probability in the documents that are given it, so far.
 
-    A label that is not in the list has a probability of about 0. Labels that the model does not have are not judged.
-
-    >>> top = TopK.from_scores([[0.9, 0.0], [0.9, 0.0]], k=1)
     >>> import scipy.sparse as sp
-    >>> suspicion(top, sp.csr_matrix([[1, 0], [0, 1]]), np.array([8, 8])).round(2).tolist()
-    [0.0, 0.72]
+    >>> known = KnownLabels(n_labels=2)
+    >>> known.count(TopK.from_scores([[0.9, 0.0], [0.9, 0.0]], k=1), sp.csr_matrix([[1, 0], [0, 1]]))
+    [[], [1]]
+    >>> known.of([0]) > known.of([1])
+    True
     """
-    n_labels = len(n_documents)
-    rows = np.repeat(np.arange(len(top)), np.diff(given.indptr))
-    known = given.indices < n_labels
-    rows = rows[known]
-    labels = given.indices[known].astype(np.int64)
-    values = np.zeros(len(top))
-    if not len(rows):
-        return values
-    p = np.asarray(top.to_csr(n_labels, with_scores=True)[rows, labels], np.float64).ravel()
-    best = _scores(top)[:, 0]
-    counts = n_documents[labels]
-    sure = best[rows] * counts / (counts + SHRINKAGE)
-    np.maximum.at(values, rows, np.where(p < UNLIKELY, sure, 0.0))
-    return values
+
+    def __init__(self, n_labels: int) -> None:
+        self._counts, self._sums = np.zeros(n_labels), np.zeros(n_labels)
+
+    def count(self, top: TopK, given: Csr) -> list[list[int]]:
+        """Count the given labels (n, at least n_labels) of documents; return those that the model finds impossible.
+
+        A label that is not in the list has a probability of about 0. Labels that the model does not have are not
+        judged.
+        """
+        n_labels = len(self._counts)
+        known = given.indices < n_labels
+        rows = np.repeat(np.arange(len(top)), np.diff(given.indptr))[known]
+        labels = given.indices[known].astype(np.int64)
+        suspects: list[list[int]] = [[] for _ in range(len(top))]
+        if not len(rows):
+            return suspects
+        p = np.asarray(top.to_csr(n_labels, with_scores=True)[rows, labels], np.float64).ravel()
+        self._counts += np.bincount(labels, minlength=n_labels)
+        self._sums += np.bincount(labels, p, minlength=n_labels)
+        for at in np.flatnonzero(p < UNLIKELY).tolist():
+            suspects[int(rows[at])].append(int(labels[at]))
+        return suspects
+
+    def of(self, labels: Sequence[int]) -> float:
+        """Return the mean probability of the label that is known best, shrunk towards the mean of all labels."""
+        ids = list(labels)
+        mean = self._sums.sum() / max(self._counts.sum(), 1)
+        found = (self._sums[ids] + SHRINKAGE * mean) / (self._counts[ids] + SHRINKAGE)
+        return float(found.max()) if ids else 0.0
 
 
 def disagreement(lists: Sequence[TopK]) -> Doubles:

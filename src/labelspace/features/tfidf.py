@@ -162,7 +162,7 @@ class Tfidf(Features):
         return UnknownWords.of(spans, self._ids(spans))
 
     @cached_property
-    def expected_unknown(self) -> float | None:  # type: ignore[override]
+    def expected_unknown(self) -> float | None:
         """The share of unknown words to expect, by how many documents have each word of the vocabulary."""
         self.check_fitted()
         if self.analyzer != "word" or (self.max_features is not None and self.n_features >= self.max_features):
