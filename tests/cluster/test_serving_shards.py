@@ -17,6 +17,7 @@ from labelspace.data.synthetic import planted
 from labelspace.errors import ClusterError, ModelError, ParameterError
 from labelspace.models.base import Model
 from labelspace.models.checks import check_inputs
+from labelspace.models.partial_fit import learn_more
 from labelspace.models.registry import create
 from labelspace.store import folder_bytes
 from labelspace.tagger import Tagger
@@ -270,3 +271,14 @@ def test_a_sharded_index_takes_no_labels(tmp_path):
         sharded.index_.remove([0])
     with pytest.raises(ParameterError, match="in shards"):
         sharded.index_.add([95], np.ones((1, sharded.index_.dimension)))
+
+
+@pytest.mark.parametrize("case", ["flat tree", "one_vs_rest"])
+def test_a_model_in_shards_does_not_go_on_learning(case, tmp_path):
+    name, params = CASES[case]
+    sharded = split_here(create(name, **params).fit(TRAIN.X, TRAIN.Y), tmp_path, 2)
+    sharded.attach_labels(None)
+    before = sharded.predict_topk(TEST.X, 5)
+    with pytest.raises(ParameterError, match="a whole model goes on learning, but this one is in shards"):
+        learn_more(sharded, TEST.X, TEST.Y)
+    same(sharded.predict_topk(TEST.X, 5), before)

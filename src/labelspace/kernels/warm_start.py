@@ -33,7 +33,10 @@ class Lists(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """The documents that each classifier learns from: rows[starts[c] : starts[c + 1]], as positives or negatives."""
+    """The documents that each classifier learns from: rows[starts[c] : starts[c + 1]].
+
+    The sign is positive for a positive, and its absolute value weighs the loss of the document.
+    """
 
     rows: Ints
     signs: Floats
@@ -170,6 +173,14 @@ def document_margin(X: CsrArrays, row: int, l1: np.float32, v: Floats) -> np.flo
     return np.float32(margin)
 
 
+@part()
+def label_and_weight(problem: WarmProblem, sign: np.float32) -> tuple[np.float32, float]:
+    """Return y, which is 1 or -1, and C of a document."""
+    if sign > 0.0:
+        return np.float32(1.0), float(problem.C_positive * sign)
+    return np.float32(-1.0), float(problem.C * -sign)
+
+
 @kernel()
 def continue_squared_hinge(
     problem: WarmProblem, metric: Metric, rows: Ints, signs: Floats, seed: int, v: Floats
@@ -187,22 +198,23 @@ def continue_squared_hinge(
         state = shuffle(order, len(order), state)
         for i in order:
             row, old = rows[i], alpha[i]
-            diagonal = np.float32(0.5 / (problem.C_positive if signs[i] > 0.0 else problem.C))
-            gradient = signs[i] * document_margin(X, row, l1, v) - np.float32(1.0) + diagonal * old
+            y, C = label_and_weight(problem, signs[i])
+            diagonal = np.float32(0.5 / C)
+            gradient = y * document_margin(X, row, l1, v) - np.float32(1.0) + diagonal * old
             if old == 0.0 and gradient >= 0.0:
                 continue
             largest = max(largest, abs(gradient))
             alpha[i] = max(old - gradient / (metric.gains[row] + diagonal), np.float32(0.0))
             if alpha[i] != old:
                 moved[i] = True
-                add_document(problem, metric, row, signs[i] * (alpha[i] - old), v)
+                add_document(problem, metric, row, y * (alpha[i] - old), v)
         if largest <= solver.tolerance:
             break
     return moved
 
 
 @kernel()
-def continue_logistic(problem: WarmProblem, metric: Metric, rows: Ints, signs: Floats, seed: int, v: Floats) -> Floats:
+def continue_logistic(problem: WarmProblem, metric: Metric, rows: Ints, signs: Floats, seed: int, v: Floats) -> Bools:
     """Do what ``continue_squared_hinge`` does, for the logistic loss."""
     X, solver = problem.X, problem.solver
     alpha, moved = np.zeros(len(rows), np.float32), np.zeros(len(rows), np.bool_)
@@ -212,16 +224,17 @@ def continue_logistic(problem: WarmProblem, metric: Metric, rows: Ints, signs: F
         largest, n_steps = 0.0, 0
         state = shuffle(order, len(order), state)
         for i in order:
-            row, C = rows[i], problem.C_positive if signs[i] > 0.0 else problem.C
+            row = rows[i]
+            y, C = label_and_weight(problem, signs[i])
             least = least_alpha(C)
             old = min(max(np.float64(alpha[i]), least), C - least)
-            margin = np.float64(signs[i] * document_margin(X, row, np.float32(0.0), v))
+            margin = np.float64(y * document_margin(X, row, np.float32(0.0), v))
             new, change, gradient, n_newton = logistic_step(
                 old, C, margin, np.float64(metric.gains[row]), inner_tolerance
             )
             largest, n_steps = max(largest, gradient), n_steps + n_newton
             alpha[i], moved[i] = new, True
-            add_document(problem, metric, row, signs[i] * np.float32(change), v)
+            add_document(problem, metric, row, y * np.float32(change), v)
         if largest < solver.tolerance:
             break
         if n_steps <= len(rows) / 10:

@@ -13,7 +13,7 @@ from labelspace.models.base import Model
 from labelspace.models.evidence import MIN_PROBABILITY, ColumnShares, Evidence, logit
 from labelspace.models.partial_fit import NewDocuments
 from labelspace.training.linear_weights import LinearWeights
-from labelspace.training.warm_start import Examples, Halves, WarmOptions, continue_training, sums_of_squares
+from labelspace.training.warm_start import REJECTED, Examples, Halves, WarmOptions, continue_training, sums_of_squares
 from labelspace.types import Bools, Csr, Ints, Longs, TopK
 
 
@@ -44,7 +44,7 @@ class LinearModel(Model):
         bias[fresh] = self.classifiers_.bias[self.seen_].mean()  # how rare a label usually is
         trained = seen | fresh
         search_bias = np.where(fresh, np.inf, np.where(seen, bias, -np.inf)).astype(np.float32)
-        signs = (new.Y - new.rejected @ sp.diags(trained.astype(np.float32))).tocsr()
+        signs = (new.Y - new.rejected @ sp.diags(REJECTED * trained.astype(np.float32))).tocsr()
         signs.eliminate_zeros()
         reached = sp.csr_matrix(new.are_complete.astype(np.float32)[:, None])
         root = Tree(np.zeros(1, np.int32), np.full(1, n, np.int32), np.full(1, -1, np.int32))

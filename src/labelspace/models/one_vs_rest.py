@@ -14,7 +14,7 @@
 Where we differ, and why: the labels are spread over threads, not machines; rows are scaled to length one first
 (``normalize``), which makes one C fit most data; a score is shown as 1 / (1 + exp(-2 margin)), which keeps the order
 and lies between 0 and 1. This score is no calibrated probability. A label without training documents is never
-suggested.
+suggested. ``partial_fit`` goes on from the saved weights (``training.warm_start``).
 """
 
 from collections.abc import Sequence

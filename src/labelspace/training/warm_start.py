@@ -28,6 +28,7 @@ ROW_BLOCK = 64  # documents per task
 CLASSIFIER_BLOCK = 64  # classifiers per task
 # Chosen on held-out documents of CookingSE and EURLEX57K.
 NEGATIVE_C, POSITIVE_C = 0.7, 1.0  # C of a new document, as a multiple of C in the training
+REJECTED = 10.0  # the weight of a document whose label a person rejected: a negative that is certain, and was shown
 STIFFNESS = 3.0  # of a classifier that all documents trained, times C
 VIOLATION = -0.8  # margin above which a document is a negative: smaller violations cost much time and teach little
 LOGISTIC_VIOLATION = -2.0  # the same for the logistic loss, where the gradient is then 0.12
@@ -47,7 +48,7 @@ class Examples(NamedTuple):
     """New documents of some classifiers, which are the children of nodes of a tree."""
 
     X: Csr  # (n, n_features)
-    signs: Csr  # (n, n_classifiers) 1 for a positive, and -1 for a negative that is always visited
+    signs: Csr  # (n, n_classifiers) 1 for a positive, and -REJECTED for a negative by a person
     reached: Csr  # (n, n_nodes) ones where a document is an example for the children of a node; sorted
     # (n_classifiers,) as far as all documents are negatives if infinite, and no documents if -infinite
     search_bias: Floats

@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
 
+from labelspace.errors import ParameterError
+from labelspace.models.partial_fit import learn_more
 from labelspace.models.pdsparse import PDSparse
+from tests.checks import precision_at_1
 
 
 def test_more_l1_has_fewer_weights(data):
@@ -47,3 +50,22 @@ def test_none_normalizes_per_label_only(data, per_label):
     model = PDSparse(per_label=per_label).fit(train.X, train.Y)
     scores = [model.predict_topk(X, 3).scores for X in (test.X, test.X * 3)]
     assert np.allclose(*scores, atol=1e-6) == per_label
+
+
+def test_classifiers_trained_together_cannot_go_on_learning(data):
+    train, _ = data
+    model = PDSparse(max_iter=2).fit(train.X, train.Y)
+    with pytest.raises(ParameterError, match="per_label of pdsparse is False; train with per_label=True"):
+        learn_more(model, train.X[:5], train.Y[:5])
+
+
+def test_weights_stay_sparse_as_they_go_on(data):
+    train, test = data
+    n = len(train) // 2
+    half, whole = (PDSparse(per_label=True).fit(train.X[:rows], train.Y[:rows]) for rows in (n, len(train)))
+    before = half.weights_.nnz
+    for start in range(n, len(train), n // 4):
+        learn_more(half, train.X[start : start + n // 4], train.Y[start : start + n // 4])
+    assert before < half.weights_.nnz < 1.2 * whole.weights_.nnz
+    right, best = (precision_at_1(model, test) for model in (half, whole))
+    assert right > best - 0.05

@@ -229,6 +229,10 @@ class ShardedClassifiers(LinearWeights):
     shards: Shards
     mask: Any = None  # of the allowed labels, from ``Shards.share``
 
+    def in_order(self) -> Self:
+        """Refuse: only ``partial_fit`` calls this, and weights in shards would stay as they are."""
+        raise ParameterError("a whole model goes on learning, but this one is in shards; split it again after")
+
     def rank(self, X: Csr, seen: Bools, k: int) -> TopK:
         """Return the k best allowed labels, merged by margin, since different margins may round to the same score."""
         top = sharding.merged(self.shards.call("search", X, k, mask=self.mask), k)

@@ -10,7 +10,7 @@ The front end holds as many top levels as have at most the weights of an average
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from labelspace.cluster.serving import sharding
 from labelspace.cluster.serving.kernels import Scored, expand_nodes, merge_leaves
 from labelspace.cluster.serving.sharding import Shards, Splitting
+from labelspace.errors import ParameterError
 from labelspace.estimator import Stateful, learned
 from labelspace.estimator.parameter_constraints import real
 from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
@@ -37,6 +38,7 @@ from labelspace.labels.tree import PRUNED_BIAS, PRUNED_LOG, TreeNodes, widen_bea
 from labelspace.models.evidence import Evidence
 from labelspace.models.label_tree import LabelTree
 from labelspace.models.label_tree.search import LEAVES_PER_BEAM
+from labelspace.models.partial_fit import NewDocuments
 from labelspace.models.tree_paths import path_to
 from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
@@ -207,6 +209,10 @@ class ShardedLabelTree(LabelTree):
         model.shards = shards
         model.depth = int(levels[elsewhere].min() - 1 if len(elsewhere) else levels[front_end.label_ < 0].max())
         return model
+
+    def partial_fit(self, new: NewDocuments) -> Sequence[str]:
+        """Refuse: weights in shards would stay as they are."""
+        raise ParameterError("a whole model goes on learning, but this one is in shards; split it again after")
 
     def _predict(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
         trees = ShardedTrees(self._trees, self.depth, self.shards)

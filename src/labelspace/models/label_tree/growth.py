@@ -15,7 +15,7 @@ from labelspace.kernels.ancestors import node_levels
 from labelspace.kernels.beam_search import Tree
 from labelspace.models.partial_fit import NewDocuments
 from labelspace.training.linear_weights import LinearWeights, compact_ids
-from labelspace.training.warm_start import Examples
+from labelspace.training.warm_start import REJECTED, Examples
 from labelspace.types import Bools, Csr, Floats, Ints, Longs
 
 LABELS_PER_DOCUMENT = 5  # about as many, each in another branch: so many more documents than labels are below a node
@@ -113,7 +113,7 @@ class GrowingTrees:
         reached = sp.csr_matrix((np.ones(len(rows), np.float32), (rows, nodes)), shape=(new.Y.shape[0], n_nodes))
         is_fresh = (label >= 0) & fresh[label]
         search_bias = np.where(is_fresh, np.float32(np.inf), self.weights.bias)
-        return Examples(X, (positives - rejected).tocsr(), reached, search_bias)
+        return Examples(X, (positives - REJECTED * rejected).tocsr(), reached, search_bias)
 
     def shares(self) -> Floats:
         """Return for each node about the part of all documents that reach its parent. Shape (n_nodes,)."""

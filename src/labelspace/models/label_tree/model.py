@@ -19,7 +19,8 @@
 Where we differ, and why: all nodes are columns of one matrix, the children of a node adjacent, so that the search reads
 one contiguous range per feature and needs no index of its own. The papers' max(0, 1 - margin) makes all margins above 1
 equal; the smooth log(1 + exp(2 - 2 margin)) / 2 ranks them too. Up to ``FLAT_LABELS`` labels a single tree is one flat
-level by default: it costs little there and no document takes a wrong branch.
+level by default: it costs little there and no document takes a wrong branch. With ``partial_fit``, weights go on from
+where they are (``training.warm_start``), and new labels become leaves (``growth``).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

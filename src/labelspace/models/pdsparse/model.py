@@ -23,6 +23,7 @@ PPD-Sparse (``per_label``), for each label by itself:
 
 Where we differ, and why: the searches are exact, not sampled, which is fast enough for thousands of labels and the same
 for every seed. Rows of V are lists in one pool, not hash tables: a step reads all of a row anyway. The bias has no L1.
+Per label, ``partial_fit`` goes on from the saved weights (``training.warm_start``).
 """
 
 from collections.abc import Mapping, Sequence
