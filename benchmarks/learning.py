@@ -134,10 +134,8 @@ def main() -> None:
     cpu = 0.0
     for rows in np.array_split(np.arange(len(stream.later)), args.batches):
         batch = stream.later.rows(rows)
-        names = batch.labels.names
-        labels = [[names[at] for at in row.indices] for row in batch.Y]
         with timed() as taken:
-            tagger.learn(tagger.inputs_of(batch), labels)
+            tagger.learn(batch)
         cpu += taken.cpu
     after = figures(tagger, stream, cpu)
     with timed() as taken:

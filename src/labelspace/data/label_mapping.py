@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from labelspace.data.label_files import numbered_labels
 from labelspace.errors import DataError
-from labelspace.types import Csr, Dataset, Hierarchy, LabelSpace, Longs
+from labelspace.types import Csr, Dataset, Hierarchy, Ints, LabelSpace, Longs
 
 
 def label_ones(Y: Csr, where: str | Path) -> Csr:
@@ -73,10 +73,21 @@ def matched_labels(Y: Csr, labels: LabelSpace, known: LabelSpace) -> tuple[Csr, 
     """
     used = np.unique(Y.indices)
     names = [labels.names[label] for label in used.tolist()]
-    space = known.extended(name for name in names if known.find(name) is None)
+    is_new = [known.find(name) is None for name in names]
+    space = known.extended(name for name, new in zip(names, is_new, strict=True) if new)
+    space = _with_own_synonyms(space, len(known), labels, used[is_new])
     number = np.zeros(len(labels), np.int64)
     number[used] = np.array([space.find(name) for name in names], np.int64)
     return merged_columns(Y, number, len(space)), space
+
+
+def _with_own_synonyms(space: LabelSpace, n_known: int, labels: LabelSpace, new: Longs | Ints) -> LabelSpace:
+    """Return a label space whose last labels, from ``n_known`` on, have the synonyms of the ``new`` labels."""
+    own = [] if labels.synonyms is None else [list(labels.synonyms[label]) for label in new.tolist()]
+    if not any(own):
+        return space
+    synonyms = space.synonyms or [[]] * len(space)
+    return replace(space, synonyms=[*synonyms[:n_known], *own])
 
 
 def check_rows(sizes: dict[str, int | None]) -> None:
