@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from labelspace.server.routes import feedback
 from labelspace.server.routes.feedback import review_values
 from labelspace.server.served_model import LoadedModel
 from labelspace.server.settings import RequestLimits
@@ -14,7 +15,7 @@ URL = "/v1/models/foods/review"
 CLEAR = "green tea leaves cup lemon"
 UNCLEAR = "salmon tea rye coffee"
 TEXTS = [CLEAR, UNCLEAR, "tuna steak", "baguette and espresso"]
-ORDERS = ("uncertainty", "disagreement", "rare", "random")
+ORDERS = ("uncertain", "uncertainty", "disagreement", "rare", "random")
 
 
 def add(client, texts, url=URL):
@@ -47,7 +48,8 @@ def test_values_are_those_of_the_library_and_the_highest_comes_first(client, tra
     for order in ORDERS:
         found = values(client, order)
         assert list(found.values()) == sorted(found.values(), reverse=True)
-        assert found == pytest.approx({text: of_text[order] for text, of_text in expected.items()})
+        stored_as = "uncertainty" if order == "uncertain" else order
+        assert found == pytest.approx({text: of_text[stored_as] for text, of_text in expected.items()})
 
 
 def test_an_unclear_text_comes_before_a_clear_one(client):
@@ -92,6 +94,39 @@ def test_a_model_without_members_and_probabilities(make_client, odd):
     refused = client.get(url, params={"order": "disagreement"})
     assert refused.status_code == 400
     assert "label_tree" in refused.json()["detail"]
+    refused = client.get(url, params={"order": "suspicious"})
+    assert refused.status_code == 400
+    assert "a probability needs a method that is calibrated" in refused.json()["detail"]
+
+
+def decided(client, text, id, labels):
+    """Add a document, and accept labels of it."""
+    add(client, [text])
+    at = {each["text"]: each["id"] for each in review(client, n=100)["documents"]}[text]
+    entry = {"id": id, "text": text, "accepted": labels, "document": at}
+    assert client.post("/v1/models/foods/feedback", json=[entry]).is_success
+    return at
+
+
+def test_a_decision_that_the_model_finds_impossible_gets_a_second_look(client):
+    assert review(client, order="suspicious")["documents"] == []
+    wrong = decided(client, CLEAR, "1", ["food > fish > salmon"])
+    decided(client, "salmon fillet smoked river", "2", ["food > fish > salmon"])
+    found = review(client, order="suspicious")
+    assert [(each["id"], each["text"]) for each in found["documents"]] == [(wrong, CLEAR)]
+    assert 0 < found["documents"][0]["value"] <= 1
+    assert found["progress"]["done"] == 2
+    entry = {"id": "3", "text": CLEAR, "accepted": ["drink > tea"], "document": wrong}
+    client.post("/v1/models/foods/feedback", json=[entry])
+    assert review(client, order="suspicious")["documents"] == []  # decided twice
+
+
+def test_values_of_an_older_definition_are_made_again(client, monkeypatch):
+    add(client, TEXTS)
+    before = values(client, "uncertain")
+    monkeypatch.setattr(feedback, "DEFINITION", 3)
+    monkeypatch.setattr(feedback, "review_values", lambda model, texts: [{"uncertainty": 0.5}] * len(texts))
+    assert values(client, "uncertain") == dict.fromkeys(before, 0.5)
 
 
 def test_as_many_as_are_asked_for(client):

@@ -25,6 +25,7 @@ from math import pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import bdtr, bdtrc
 
 from labelspace.data.records import to_records
 from labelspace.errors import DataError
@@ -288,8 +289,6 @@ def changed_labels(
     >>> found.labels.tolist(), found.now.tolist(), found.before.tolist(), found.n_tested
     ([0], [0.03], [0.005], 2)
     """
-    from scipy.special import bdtr, bdtrc
-
     total = np.asarray(now, np.float64) + before
     tested = np.flatnonzero(total > 0)
     x, m = np.asarray(now, np.float64)[tested], total[tested]

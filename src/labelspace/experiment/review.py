@@ -44,6 +44,7 @@ from labelspace.types import Csr, Doubles, Longs, TopK
 
 Order = Literal["uncertain", "disagreement", "rare", "suspicious", "random"]
 ORDERS: tuple[Order, ...] = get_args(Order)
+ScoredOrder = Literal["uncertain", "disagreement", "rare"]  # by what the model says of a document without labels
 SHOWN = 5  # labels of a document that a person sees, by default
 FEW = 5  # a label of fewer training documents is rare
 IN_DOUBT = (0.2, 0.8)  # probabilities that leave it open whether a label is right
@@ -253,9 +254,7 @@ def shortlist(tagger: Tagger, inputs: Inputs, k: int) -> TopK:
     return tagger.predict_topk(inputs, k, calibrated=isinstance(tagger.model, Calibrated))
 
 
-def order_values(
-    order: Literal["uncertain", "disagreement", "rare"], tagger: Tagger, inputs: Inputs, top: TopK, k: int
-) -> Doubles:
+def order_values(order: ScoredOrder, tagger: Tagger, inputs: Inputs, top: TopK, k: int) -> Doubles:
     """Return the value of each document in an order; ``top`` is the shortlist. Shape (n,)."""
     if order == "disagreement":
         return disagreement(list(tagger.predict_members(inputs, k).values()))

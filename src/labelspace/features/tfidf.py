@@ -158,7 +158,7 @@ class Tfidf(Features):
         self.check_fitted()
         if self.analyzer != "word":
             return None
-        spans = self._analyzer.find(check_texts(texts))
+        spans = self._analyzer.spans(check_texts(texts))
         return UnknownWords.of(spans, self._ids(spans))
 
     @cached_property

@@ -17,7 +17,7 @@ LANGUAGE = "Show names in this language if the vocabulary has them."
 OWN_ID = "Your own id; feedback with the same id is stored only once."
 INBOX_ID = "The id of a document in the inbox; its status becomes done."
 NEW_LABELS = "Accept labels in ``added`` that the model does not know; it learns them in the next training."
-ReviewOrder = Literal["uncertainty", "disagreement", "rare", "random"]
+ReviewOrder = Literal["uncertain", "disagreement", "rare", "suspicious", "random", "uncertainty"]
 
 
 class Body(BaseModel):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, cast
 from fastapi import Depends, Request
 
 from labelspace.server.database import Database
+from labelspace.server.drift_window import LEAST_K, DriftWindow
 from labelspace.server.gate import ROLE
 from labelspace.server.inference import Inference, RemoteInference
 from labelspace.server.monitoring import Monitoring
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+DRIFT_EVERY = 100  # documents, after which the figures of drift are made again
 THREADS = 4  # for the database, the search of labels and other work next to the inference
 
 
@@ -34,6 +36,7 @@ class ServerState:
         self.inference = Inference(monitoring.batch.observe)
         self._cluster = None if settings.cluster is None else self._use_cluster(settings.cluster)
         self.readiness = Readiness(settings.workers)
+        self._drift: dict[str, tuple[str, DriftWindow]] = {}  # by model: its version, and the last documents
         self.jobs: set[asyncio.Task[None]] = set()  # that this worker started
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pool")
 
@@ -109,7 +112,30 @@ class ServerState:
         group = (name, model.version, k, options)
         found = await self.inference.map(lambda batch: model.tag(batch, k, options), texts, group)
         self.monitoring.documents.labels(name).inc(len(texts))
+        if not options.given and k >= LEAST_K:
+            self._watch(name, model, texts, found)
         return model, found
+
+    def drift_window(self, name: str, model: LoadedModel) -> DriftWindow:
+        """Return the last documents of a version of a model; those of the version before are forgotten."""
+        version, window = self._drift.get(name, ("", None))
+        if window is None or version != model.version:
+            window = DriftWindow(model.tagger)
+            self._drift[name] = (model.version, window)
+        return window
+
+    def _watch(self, name: str, model: LoadedModel, texts: list[str], found: list[Tagged]) -> None:
+        """Count tagged documents for the figures of drift, which are made now and then."""
+        window = self.drift_window(name, model)
+        before = window.n_added // DRIFT_EVERY
+        window.add(texts, [(each.labels, each.probabilities or []) for each in found])
+        if window.n_added // DRIFT_EVERY != before:
+            asyncio.get_running_loop().call_soon(self.publish_drift, name)
+
+    def publish_drift(self, name: str) -> None:
+        """Set the gauges of a model to the figures of drift."""
+        if name in self._drift:
+            self.monitoring.set_drift(name, self._drift[name][1].drift())
 
     async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function on a thread of its own pool, so that the event loop goes on."""

@@ -13,16 +13,19 @@ import { store } from "./store.js";
 import { Workbench } from "./workbench.js";
 
 const ORDERS = {
-  uncertainty: "least sure first",
+  uncertain: "least sure first",
   disagreement: "most disputed first",
   rare: "rare labels first",
+  suspicious: "doubtful decisions again",
   random: "in random order",
 };
+const AGAIN = "suspicious"; // documents that are done already, for a second look
 const FETCHED = 20; // documents at a time
 
 class Review {
   constructor(main, signal) {
     Object.assign(this, { main, signal, queue: [], done: [], current: null, progress: null });
+    this.passed = new Set(); // done documents that were looked at again, and left as they are
     this.session = new Session();
     this.#buildBar();
     this.workbench = new Workbench({
@@ -110,7 +113,7 @@ class Review {
     try {
       const { documents, progress } = await api.review(store.model.id, this.order.value, FETCHED);
       if (this.signal.aborted) return;
-      this.queue = documents;
+      this.queue = documents.filter((each) => !this.passed.has(each.id));
       this.progress = progress;
       this.#open(this.queue.shift() ?? null);
     } catch (error) {
@@ -147,18 +150,32 @@ class Review {
   #showEmpty(total) {
     this.empty.hidden = Boolean(this.current) || !this.progress;
     if (this.empty.hidden) return;
-    const here = store.readOnly ? "" : ", or from here";
-    const said = total
-      ? "All documents are reviewed. The Model view starts a training on the feedback."
-      : `The inbox is empty. Documents come from the file of --inbox, or from POST /review${here}.`;
+    const { title, said } = this.#emptyWords(total);
     this.empty.replaceChildren(...[
-      el("h2", { text: total ? "Done" : "Nothing to review yet" }),
+      el("h2", { text: title }),
       el("p", { text: said }),
       store.readOnly ? el("p", { class: "soft", text: store.readOnly }) : this.adding.hidden && button(
         "Add documents",
         { class: "button is-main", onclick: () => this.#toggleAdding(true) },
       ),
     ].filter(Boolean));
+  }
+
+  #emptyWords(total) {
+    if (this.order.value === AGAIN) {
+      return { title: "Nothing doubtful", said: "The model finds no decision impossible." };
+    }
+    if (total) {
+      return {
+        title: "Done",
+        said: "All documents are reviewed. The Model view starts a training on the feedback.",
+      };
+    }
+    const here = store.readOnly ? "" : ", or from here";
+    return {
+      title: "Nothing to review yet",
+      said: `The inbox is empty. Documents come from the file of --inbox, or from POST /review${here}.`,
+    };
   }
 
   async #step(what, work) {
@@ -171,8 +188,9 @@ class Review {
         document: this.current,
         decisions: [...this.session.decisions],
         model: store.model.id,
+        again: this.order.value === AGAIN,
       });
-      this.#count(step.kind, 1);
+      this.#count(this.done.at(-1), 1);
       this.isBusy = false;
       // The keyboard works on the next document as soon as it has suggestions.
       const focus = () => this.workbench.list.focus();
@@ -186,7 +204,8 @@ class Review {
     this.update();
   }
 
-  #count(kind, step) {
+  #count({ kind, again }, step) {
+    if (again) return; // it was done before
     this.progress[kind] += step;
     this.progress.pending -= step;
   }
@@ -201,6 +220,10 @@ class Review {
 
   skip() {
     this.#step("The document was not skipped", async () => {
+      if (this.order.value === AGAIN) {
+        this.passed.add(this.current.id);
+        return { kind: "skipped" };
+      }
       await api.setReview(store.model.id, this.current.id, "skipped");
       return { kind: "skipped" };
     });
@@ -213,9 +236,10 @@ class Review {
     this.isBusy = true;
     try {
       if (last.kind === "done") await api.withdrawFeedback(last.model, last.id);
+      else if (last.again) this.passed.delete(last.document.id);
       else await api.setReview(last.model, last.document.id, "pending");
       this.done.pop();
-      this.#count(last.kind, -1);
+      this.#count(last, -1);
       if (this.current) this.queue.unshift(this.current);
       this.isBusy = false;
       this.#open(last.document, last.decisions);

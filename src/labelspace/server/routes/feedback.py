@@ -1,41 +1,41 @@
 """Store what people decided, and offer documents of an inbox for review, first those where a decision tells the most.
 
-Feedback is stored at once, to be learned later, and withdrawn on request. The orders of the inbox are:
-
-- ``uncertainty``: the expected number of wrong decisions among the best labels, the sum of p (1 - p); for scores that
-  are no probabilities, how near the second label comes to the first.
-- ``disagreement``: how much the lists of the members of an ensemble differ, 1 - the mean overlap of two of them.
-- ``rare``: the largest p (1 - p) of a label with at most 5 training documents.
-- ``random``: by a hash of the text, the same for every model: for figures that no order biases.
+Feedback is stored at once, to be learned later, and withdrawn on request. The orders of the inbox are those of
+``labelspace review``, which ``experiment.review`` defines; ``uncertainty`` is another name of ``uncertain``. The
+documents of an inbox have no labels before a person decides. So ``suspicious`` are documents that one decision was made
+on, for a second look: a label that was accepted is one that the model finds impossible.
 """
 
-import hashlib
 import logging
-from itertools import combinations, islice
+from collections import Counter
+from itertools import islice
 from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Body, Query
 
+from labelspace.data.label_mapping import ones_of_rows
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import iter_records
-from labelspace.models.capabilities import HasMembers, require
+from labelspace.experiment.label_errors import PREDICTED
+from labelspace.experiment.review import SHOWN, KnownLabels, ScoredOrder, chance, check_order, order_values, shortlist
+from labelspace.models.capabilities import HasMembers
 from labelspace.server import schemas
 from labelspace.server.database import Feedback, InboxDocument, new_id
 from labelspace.server.inference import MAX_BATCH
 from labelspace.server.problems import ProblemError
 from labelspace.server.routes.labels import rest_of_path
-from labelspace.server.served_model import LoadedModel, Options, Tagged
+from labelspace.server.served_model import LoadedModel
 from labelspace.server.state import ServerState, State, Writing
-from labelspace.types import TopK
 
 logger = logging.getLogger("labelspace.server")
 router = APIRouter(prefix="/v1/models/{model}/feedback", tags=["feedback"], dependencies=Writing)
 review = APIRouter(prefix="/v1/models/{model}/review", tags=["review"])
 SCORED_AT_ONCE = 256  # documents with values of an older model that are scored again before an answer
+DECISIONS_AT_ONCE = 512  # decisions that are looked at for suspicious labels
 READ_AT_ONCE = 256  # documents of a file that are stored in one transaction
-N_BEST = 5  # labels of a document that its values are made from
-RARE = 5  # training documents that a rare label has, at most
+DEFINITION = 2  # of the values; it rises when they are defined anew, so that stored ones are made again
+STORED_AS = {"uncertain": "uncertainty", "disagreement": "disagreement", "rare": "rare"}
 
 
 @router.post("", status_code=201, summary="Store decisions on documents")
@@ -49,6 +49,7 @@ async def add_feedback(
         state.check_text(entry.text)
     await state.in_thread(check_labels, loaded, entries)
     ids = await store_feedback(state, model, [stored_entry(entry, loaded.version) for entry in entries])
+    count_reviewed(state, model, loaded, entries)
     return schemas.FeedbackAnswer(stored=len(ids), ids=ids)
 
 
@@ -83,6 +84,15 @@ async def store_feedback(state: ServerState, model: str, entries: list[Feedback]
     return ids
 
 
+def count_reviewed(state: ServerState, model: str, loaded: LoadedModel, entries: list[schemas.FeedbackBody]) -> None:
+    """Count documents whose right labels were named, for the calibration among the metrics."""
+    known = loaded.tagger.labels_.index
+    for entry in entries:
+        named = accepted_labels(entry)
+        if named:
+            state.drift_window(model, loaded).add_reviewed(entry.text, [known[name] for name in named if name in known])
+
+
 def stored_entry(entry: schemas.FeedbackBody, version: str) -> Feedback:
     """Return a decision as it is stored."""
     values = entry.model_dump(exclude={"allow_new_labels"})
@@ -112,20 +122,66 @@ def check_labels(model: LoadedModel, entries: list[schemas.FeedbackBody]) -> Non
 async def next_documents(
     model: str,
     state: State,
-    order: Annotated[schemas.ReviewOrder, Query(description="The order of the documents.")] = "uncertainty",
+    order: Annotated[schemas.ReviewOrder, Query(description="The order of the documents.")] = "uncertain",
     n: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> schemas.ReviewAnswer:
-    """List pending documents, ordered by uncertainty, by disagreement of the members, by rare labels, or at random."""
+    """List pending documents: the least sure, most disputed or suspicious first, rare labels first, or at random."""
     loaded = state.loaded(model)
-    if order == "disagreement":
-        require(loaded.tagger.model, HasMembers)
+    check_order(loaded.tagger, "uncertain" if order == "uncertainty" else order)
+    if order == "suspicious":
+        suspects = await suspicious_documents(state, model, loaded, n)
+        return schemas.ReviewAnswer(documents=suspects, progress=await progress(state, model))
     await score_again(state, model, loaded)
-    found = await state.in_thread(state.database.pending, model, order, n)
+    stored_as = STORED_AS.get(order, order)
+    found = await state.in_thread(state.database.pending, model, stored_as, n)
     documents = [
-        schemas.ReviewDocument(id=each.id, document=each.document, text=each.text, value=each.values.get(order, 0.0))
+        schemas.ReviewDocument(
+            id=each.id, document=each.document, text=each.text, value=each.values.get(stored_as, 0.0)
+        )
         for each in found
     ]
     return schemas.ReviewAnswer(documents=documents, progress=await progress(state, model))
+
+
+async def suspicious_documents(
+    state: ServerState, model: str, loaded: LoadedModel, n: int
+) -> list[schemas.ReviewDocument]:
+    """Return documents with an accepted label that the model finds impossible, among the last decisions."""
+    entries = await state.in_thread(last_decisions, state, model)
+    known = KnownLabels(len(loaded.tagger.labels_))
+    found: list[tuple[Feedback, tuple[list[int], float]]] = []
+    for start in range(0, len(entries), MAX_BATCH):  # in batches: other requests are answered in between
+        some = entries[start : start + MAX_BATCH]
+        found += zip(some, await state.inference.run(suspects_of, loaded, some, known), strict=True)
+    valued = [(best * known.of(labels), entry) for entry, (labels, best) in found if labels]
+    valued.sort(key=lambda each: -each[0])
+    return [
+        schemas.ReviewDocument(id=str(entry.document), document=None, text=entry.text, value=value)
+        for value, entry in valued[:n]
+    ]
+
+
+def last_decisions(state: ServerState, model: str) -> list[Feedback]:
+    """Return the last decisions with accepted labels on documents of the inbox; none on what was decided twice."""
+    total = state.database.count_feedback(model)
+    entries = state.database.feedback(model, DECISIONS_AT_ONCE, max(total - DECISIONS_AT_ONCE, 0))
+    times = Counter(entry.document for entry in entries)
+    return [entry for entry in entries if times[entry.document] == 1 and entry.document and accepted_labels(entry)]
+
+
+def accepted_labels(entry: Feedback | schemas.FeedbackBody) -> list[str]:
+    """Return the labels that a person found right."""
+    return list(dict.fromkeys([*entry.accepted, *entry.added]))
+
+
+def suspects_of(model: LoadedModel, entries: list[Feedback], known: KnownLabels) -> list[tuple[list[int], float]]:
+    """Return the accepted labels that the model finds impossible, and the probability of its best label."""
+    tagger = model.tagger
+    top = shortlist(tagger, [entry.text for entry in entries], PREDICTED)
+    index = tagger.labels_.index
+    ids = [sorted(index[name] for name in accepted_labels(entry) if name in index) for entry in entries]
+    suspects = known.count(top, ones_of_rows(ids, len(tagger.labels_)))
+    return list(zip(suspects, np.maximum(top.scores[:, 0], 0).tolist(), strict=True))
 
 
 @review.post("", status_code=201, summary="Add documents to the inbox", dependencies=Writing)
@@ -136,8 +192,9 @@ async def add_documents(model: str, body: schemas.ReviewBody, state: State) -> s
     for document in body.documents:
         state.check_text(document.text)
     values = await state.inference.run(review_values, loaded, [document.text for document in body.documents])
+    version = values_version(loaded)
     rows = [
-        InboxDocument(document=document.id, text=document.text, values=of_text, version=loaded.version)
+        InboxDocument(document=document.id, text=document.text, values=of_text, version=version)
         for document, of_text in zip(body.documents, values, strict=True)
     ]
     stored, known = await state.in_thread(state.database.add_documents, model, rows)
@@ -156,14 +213,14 @@ async def set_status(model: str, document_id: str, body: schemas.StatusBody, sta
 
 async def score_again(state: ServerState, model: str, loaded: LoadedModel) -> None:
     """Score documents again that an older version of the model scored, up to a limit."""
-    old = await state.in_thread(state.database.outdated, model, loaded.version, SCORED_AT_ONCE)
+    old = await state.in_thread(state.database.outdated, model, values_version(loaded), SCORED_AT_ONCE)
     by_id: dict[str, dict[str, float]] = {}
     for start in range(0, len(old), MAX_BATCH):  # in batches: other requests are answered in between
         some = old[start : start + MAX_BATCH]
         values = await state.inference.run(review_values, loaded, [each.text for each in some])
         by_id |= {each.id: of_text for each, of_text in zip(some, values, strict=True)}
     if by_id:
-        await state.in_thread(state.database.update_values, model, loaded.version, by_id)
+        await state.in_thread(state.database.update_values, model, values_version(loaded), by_id)
 
 
 async def progress(state: ServerState, model: str) -> schemas.ReviewProgress:
@@ -187,39 +244,21 @@ async def add_inbox_file(state: ServerState, model: str, path: str) -> None:
 
 def review_values(model: LoadedModel, texts: list[str]) -> list[dict[str, float]]:
     """Return the values of each text, by order; the highest value is reviewed first."""
-    found = model.tag(texts, N_BEST, Options())
-    values = []
-    for text, tagged in zip(texts, found, strict=True):
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-        values.append({**_of_answer(model, tagged), "random": int.from_bytes(digest[:6], "big") / 2**48})
+    tagger = model.tagger
+    top = shortlist(tagger, texts, SHOWN)
+    values = {STORED_AS[order]: order_values(order, tagger, texts, top, SHOWN) for order in orders_of(model)}
+    rows = [{name: float(of_all[row]) for name, of_all in values.items()} for row in range(len(texts))]
+    return [{**row, "random": chance(text)} for row, text in zip(rows, texts, strict=True)]
+
+
+def orders_of(model: LoadedModel) -> list[ScoredOrder]:
+    """Return the orders whose values the model can tell of any text."""
+    orders: list[ScoredOrder] = ["uncertain", "rare"]
     if isinstance(model.tagger.model, HasMembers):
-        lists = list(model.tagger.predict_members(texts, N_BEST).values())
-        for row, each in enumerate(values):
-            each["disagreement"] = disagreement(lists, row)
-    return values
+        orders.append("disagreement")
+    return orders
 
 
-def _of_answer(model: LoadedModel, tagged: Tagged) -> dict[str, float]:
-    if tagged.probabilities is None:
-        best, second = (*tagged.scores, 0.0, 0.0)[:2]
-        unsure = second / best if best > 0 else 1.0
-        spread = [unsure] * len(tagged.labels)
-        uncertainty = float(np.clip(unsure, 0, 1))
-    else:
-        spread = [p * (1 - p) for p in tagged.probabilities]
-        uncertainty = sum(spread)
-    counts = (model.labels[label]["count"] for label in tagged.labels)
-    rare = max((each for count, each in zip(counts, spread, strict=True) if count <= RARE), default=0.0)
-    return {"uncertainty": uncertainty, "rare": rare}
-
-
-def disagreement(lists: list[TopK], row: int) -> float:
-    """Return 1 - the mean overlap (Jaccard) of the lists of two members.
-
-    >>> one, other = TopK.from_scores([[0.9, 0.8, 0.1]], k=2), TopK.from_scores([[0.1, 0.8, 0.9]], k=2)
-    >>> round(disagreement([one, other], 0), 3)
-    0.667
-    """
-    sets = [{label for label in top.labels[row].tolist() if label >= 0} for top in lists]
-    overlaps = [len(a & b) / max(len(a | b), 1) for a, b in combinations(sets, 2)]
-    return 1 - sum(overlaps) / len(overlaps) if overlaps else 0.0
+def values_version(model: LoadedModel) -> str:
+    """Return what values of documents are stored with: another one, and they are made again."""
+    return f"{model.version}.{DEFINITION}"

@@ -126,7 +126,9 @@ async def readyz(state: State) -> Response:
 
 @health.get("/metrics", summary="Counters for Prometheus", response_class=Response)
 async def metrics(state: State) -> Response:
-    """Return the Prometheus counters, summed over all workers."""
+    """Return the Prometheus counters, summed over all workers, and the figures of drift."""
+    for name in state.models:
+        state.publish_drift(name)
     return Response(await state.in_thread(state.monitoring.text), media_type=MEDIA_TYPE)
 
 
