@@ -41,7 +41,8 @@ class LinearModel(Model):
         fresh = ~seen & (np.bincount(new.Y.indices, minlength=n) > 0)
         bias = np.zeros(n, np.float32)
         bias[: len(self.seen_)] = self.classifiers_.bias
-        bias[fresh] = self.classifiers_.bias[self.seen_].mean()  # how rare a label usually is
+        if self.seen_.any():  # else the saved model is damaged
+            bias[fresh] = self.classifiers_.bias[self.seen_].mean()  # how rare a label usually is
         trained = seen | fresh
         search_bias = np.where(fresh, np.inf, np.where(seen, bias, -np.inf)).astype(np.float32)
         signs = (new.Y - new.rejected @ sp.diags(REJECTED * trained.astype(np.float32))).tocsr()

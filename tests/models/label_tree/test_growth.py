@@ -3,6 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
+from labelspace.errors import ModelError
 from labelspace.kernels.beam_search import Tree
 from labelspace.labels.tree import check_forest
 from labelspace.models.label_tree import LabelTree
@@ -115,3 +116,11 @@ def test_a_model_saved_before_there_were_sums_learns_too(stream):
     assert model.squares_ is not None
     first = model.predict_topk(test.X, k=1).labels[:, 0]
     assert (test.Y[np.arange(len(test)), first].A1 > 0).mean() > 0.7
+
+
+def test_a_tree_without_labels_is_refused():
+    lone = Tree(np.zeros(1, np.int32), np.zeros(1, np.int32), np.full(1, -1, np.int32))
+    weights = LinearWeights.from_matrix(sp.csr_matrix((1, 1), dtype=np.float32), np.zeros(1, np.float32))
+    trees = GrowingTrees(weights, lone, np.zeros(1, np.int32))
+    with pytest.raises(ModelError, match="must have labels, but a saved one has none; train it again"):
+        trees.places(sp.csr_matrix([[1.0]], dtype=np.float32), sp.csr_matrix([[1.0]], dtype=np.float32))

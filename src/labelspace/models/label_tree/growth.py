@@ -11,6 +11,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
+from labelspace.errors import ModelError
 from labelspace.kernels.ancestors import node_levels
 from labelspace.kernels.beam_search import Tree
 from labelspace.models.partial_fit import NewDocuments
@@ -62,6 +63,8 @@ class GrowingTrees:
     def _descend(self, node: int, features: Ints, values: Floats) -> int:
         """Return the node that a document reaches by the best inner child at each step."""
         first, last = self.tree.first_child, self.tree.last_child
+        if first[node] == last[node]:
+            raise ModelError("a tree that goes on learning must have labels, but a saved one has none; train it again")
         while True:
             children = np.arange(first[node], last[node], dtype=np.int32)
             inner = children[last[children] > first[children]]
@@ -124,6 +127,7 @@ class GrowingTrees:
             nodes = np.flatnonzero(levels == level)
             np.add.at(n_below, parents[nodes], n_below[nodes])
         of_tree = n_below[self.roots[np.searchsorted(self.roots, np.arange(len(parents)), side="right") - 1]]
+        of_tree = np.maximum(of_tree, 1)  # none in a damaged model
         return np.minimum(np.where(parents >= 0, n_below[parents], of_tree) / of_tree * LABELS_PER_DOCUMENT, 1)
 
     def _leaves(self, wanted: Bools) -> Csr:
