@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from labelspace.labels import edits
 from labelspace.server.served_model import MAX_PATH, LabelDetails
 from labelspace.types import Concept, Hierarchy, LabelSpace
 
@@ -85,3 +86,9 @@ def test_concepts_of_a_vocabulary():
     assert [details.named(0, language)["name"] for language in ("fi", "sv", None)] == ["leipä", "bread", "bread"]
     assert [details.find(text) for text in (BREAD, f"<{BREAD}>", "bread", "1", RYE)] == [0, 0, 0, 1, None]
     assert details.languages == ["fi"]
+
+
+def test_a_retired_label_is_no_root(thesaurus):
+    assert LabelDetails(edits.retired(thesaurus.labels, 0)).roots() == [1]
+    flat = LabelSpace(["bread", "fish", "tea"], counts=np.array([1, 2, 3]))
+    assert LabelDetails(edits.merged(edits.retired(flat, 2), 0, into=1)).roots() == [1]

@@ -12,6 +12,7 @@ import numpy as np
 from labelspace import metrics, store
 from labelspace.errors import ParameterError
 from labelspace.experiment.timing import latency, timed, warm_up
+from labelspace.labels.edits import labels_in_use
 from labelspace.labels.masks import labels_among
 from labelspace.labels.selection import Selection
 from labelspace.labels.tag_options import SelectOptions, TagOptions
@@ -61,13 +62,14 @@ def evaluate(
 ) -> dict[str, Any]:
     """Return the figures of a fitted tagger on labeled documents, with the times for all and for single documents.
 
-    Labels that the model does not know count as missed. If only some labels are allowed, the other labels are neither
-    answered nor counted. Figures by level are added if the labels of the documents, or else of the tagger, have a
-    hierarchy; figures by column, if the tagger learned from a table. ``ci`` adds 95 % bootstrap intervals of the
-    metrics that are sums over documents. Labels that are ``filtered`` for a document count neither as right nor as
-    wrong: see ``metrics/filtered.py``. ``seen_in_training`` is the percentage of the documents that the tagger learned
-    from, estimated above some thousand training documents; None if it is not known. ``n_unknown_labels`` is the number
-    of different labels of the documents that the tagger does not know.
+    Labels that the model does not know count as missed. A label that was merged into another one counts as that one,
+    and a retired label does not count: a document with no other label has none. If only some labels are allowed, the
+    other labels are neither answered nor counted. Figures by level are added if the labels of the documents, or else of
+    the tagger, have a hierarchy; figures by column, if the tagger learned from a table. ``ci`` adds 95 % bootstrap
+    intervals of the metrics that are sums over documents. Labels that are ``filtered`` for a document count neither as
+    right nor as wrong: see ``metrics/filtered.py``. ``seen_in_training`` is the percentage of the documents that the
+    tagger learned from, estimated above some thousand training documents; None if it is not known.
+    ``n_unknown_labels`` is the number of different labels of the documents that the tagger does not know.
     """
     found = evaluate_documents(tagger, documents, ks, **options)
     return {**found.figures, "ci": intervals(found.per_document)} if ci else found.figures
@@ -92,6 +94,7 @@ def evaluate_documents(
     A, B = metrics.PRESETS[propensity_preset]
     check_ks(ks, len(tagger.labels_))
     inputs, known, selection = tagger.inputs_of(documents), tagger.labels_, tagger.selection(options)
+    documents = replace(documents, Y=labels_in_use(documents.Y, known))
     documents = without_filtered(only_allowed(documents, selection))
     Y = documents.Y
     tag_options = {name: value for name, value in options.items() if name in TagOptions.__annotations__}
@@ -102,7 +105,7 @@ def evaluate_documents(
         top = predict(max(ks))
     # What was made of labels alone has no training counts.
     propensity_from = options.get("propensity_from", "train") if known.n_documents else "test"
-    protocol = (known.counts, known.n_documents, ks, A, B, propensity_from, unlabelled)
+    protocol = (known.answered_counts, known.n_documents, ks, A, B, propensity_from, unlabelled)
     figures: dict[str, Any] = metrics.evaluate(Y, top, *protocol)
     per_document = metrics.per_document(Y, top, *protocol)
     figures |= of_probabilities(tagger, Y, top, max(ks))
@@ -110,8 +113,7 @@ def evaluate_documents(
         at_thresholds = by_threshold(tagger, Y, predict(threshold_depth(documents, ks)), unlabelled == "count")
         figures |= at_thresholds.figures
         per_document |= at_thresholds.per_document
-    assert known.counts is not None  # fit_dataset counts
-    figures["by_frequency"] = _percent(metrics.by_frequency(Y, top, known.counts, max(ks)))
+    figures["by_frequency"] = _percent(metrics.by_frequency(Y, top, known.answered_counts, max(ks)))
     figures |= by_groups(tagger, documents, top, predict, ks)
     figures |= of_documents(tagger, documents, inputs)
     figures["unlabelled"] = unlabelled
@@ -211,17 +213,17 @@ def by_groups(
         hierarchy = known.extended(documents.labels.names).hierarchy
     if hierarchy is None and tagger.columns_ is None:
         return {}
-    assert known.counts is not None  # fit_dataset counts
+    counts = known.answered_counts
     by_column = isinstance(tagger.model, ProbabilitiesByColumn) and tagger.columns_ is not None
     least = SURE if isinstance(tagger.model, Calibrated) or by_column else None
     deep = predict(max(max(ks), min(LEVEL_K, len(known))))
     figures: dict[str, Any] = {}
     if hierarchy is not None:
-        figures |= by_hierarchy(documents.Y, top, deep, hierarchy, known.counts, ks, least)
+        figures |= by_hierarchy(documents.Y, top, deep, hierarchy, counts, ks, least)
     if tagger.columns_ is not None:
         columns = tagger.columns_.masks(documents.labels.names)
         by_group = partial(metrics.by_group, min_probability=least, include_unlabeled=True)
-        figures["by_column"] = _percent(by_group(documents.Y, deep, columns, known.counts))
+        figures["by_column"] = _percent(by_group(documents.Y, deep, columns, counts))
     return figures
 
 

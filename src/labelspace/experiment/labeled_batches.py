@@ -10,11 +10,11 @@ from labelspace.data.dataset_builder import LabelColumn
 from labelspace.data.document_sketch import DocumentSketch
 from labelspace.data.files import STDIN
 from labelspace.data.label_files import labels_of_file
-from labelspace.data.label_mapping import matched_labels, merged_columns
+from labelspace.data.label_mapping import matched_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, batch_inputs, record_batches
 from labelspace.data.source import iter_records
-from labelspace.labels.masks import labels_among
+from labelspace.labels.edits import labels_in_use
 from labelspace.tagger import Tagger
 from labelspace.types import Bools, Csr, LabelSpace
 
@@ -86,10 +86,7 @@ class LabeledDocuments:
         Y = column.matrix(space)
         if self.own is not None:
             Y, space = matched_labels(Y, space, known)
-        if space.current is not None:  # a merged label is answered as another one, a retired one never
-            Y = labels_among(Y, np.asarray(space.current >= 0))
-            Y = merged_columns(Y, np.maximum(space.current, 0), len(space))
-        return Y, space.names
+        return labels_in_use(Y, space), space.names
 
 
 class SeenDocuments:

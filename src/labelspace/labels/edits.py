@@ -4,13 +4,30 @@ A label keeps its id for good, since what was learned is by id. A retired label 
 merged into another one is answered as that one: the probability that either is right is the noisy or of both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from labelspace.data.label_mapping import merged_columns
 from labelspace.errors import DataError
-from labelspace.types import Bools, Ints, LabelSpace, TopK
+from labelspace.labels.masks import labels_among
+from labelspace.labels.selection import close_names
+from labelspace.types import Bools, Csr, Hierarchy, Ints, LabelSpace, TopK
+
+
+def added(labels: LabelSpace, name: str, alt: Sequence[str] = ()) -> tuple[LabelSpace, int]:
+    """Return the labels with one more, and its id; a known label is in use again, and gets further synonyms.
+
+    >>> space, label = added(LabelSpace(["cat"]), "dog", alt=["hound"])
+    >>> space.names, space.synonyms, label
+    (['cat', 'dog'], [[], ['hound']], 1)
+    """
+    label = labels.find(name)
+    if label is not None:
+        return described(restored(labels, label), label, alt), label
+    space = labels.extended([check_new_name(labels, name)])
+    return described(space, len(labels), alt), len(labels)
 
 
 def renamed(labels: LabelSpace, label: int, name: str) -> LabelSpace:
@@ -34,11 +51,14 @@ def retired(labels: LabelSpace, label: int) -> LabelSpace:
     """
     current = _current(labels)
     current[current == label] = -1
-    return _without_children(replace(labels, current=current), label)
+    if (current < 0).all():
+        rule = f"a model must keep a label in use, but {labels.names[label]!r} is the last one"
+        raise DataError(f"{rule}; add another label first")
+    return _with_hierarchy(replace(labels, current=current), lambda hierarchy: hierarchy.without(label))
 
 
 def merged(labels: LabelSpace, label: int, into: int) -> LabelSpace:
-    """Return the labels with one merged into another, which gets its names as synonyms and its documents.
+    """Return the labels with one merged into another, which gets its names, its documents and the labels below it.
 
     >>> space = merged(LabelSpace(["cat", "dog", "kitten"]), 2, into=0)
     >>> space.current.tolist(), space.synonyms
@@ -48,20 +68,40 @@ def merged(labels: LabelSpace, label: int, into: int) -> LabelSpace:
         raise DataError(f"a label is merged into another one, but {labels.names[label]!r} is given twice; give two")
     current = _current(labels)
     current[current == label] = into
-    also = [labels.names[label], *(labels.synonyms[label] if labels.synonyms is not None else [])]
-    space = _with_synonyms(replace(labels, current=current), into, also)
-    return _without_children(space, label)
+    space = _with_synonyms(replace(labels, current=current), into, _names_of(labels, label))
+    hidden = labels.concept(label).hidden
+    if hidden and labels.concepts is not None:
+        concepts = list(labels.concepts)
+        known = concepts[into].hidden
+        shown = {labels.names[into], *_synonyms_of(labels, into)} - set(known)
+        concepts[into] = replace(concepts[into], hidden=(*known, *(name for name in hidden if name not in shown)))
+        space = replace(space, concepts=concepts)
+    return _with_hierarchy(space, lambda hierarchy: hierarchy.merged(label, into))
 
 
 def restored(labels: LabelSpace, label: int) -> LabelSpace:
-    """Return the labels with a retired or merged one in use again."""
+    """Return the labels with a retired or merged one in use again, which takes its names back.
+
+    >>> space = restored(merged(LabelSpace(["cat", "dog", "kitten"]), 2, into=0), 2)
+    >>> space.current, space.synonyms
+    (None, [[], [], []])
+    """
     current = _current(labels)
+    before = int(current[label])
     current[label] = label
-    return replace(labels, current=None if (current == np.arange(len(current))).all() else current)
+    space = replace(labels, current=None if (current == np.arange(len(current))).all() else current)
+    if before in (label, -1) or labels.synonyms is None:
+        return space
+    own = _names_of(labels, label)
+    synonyms = list(labels.synonyms)
+    synonyms[before] = [name for name in synonyms[before] if name not in own]
+    return replace(space, synonyms=synonyms)
 
 
 def described(labels: LabelSpace, label: int, alt: Sequence[str]) -> LabelSpace:
     """Return the labels with further synonyms of one of them."""
+    for name in alt:
+        _check_one_line(name, "a synonym must be")
     return _with_synonyms(labels, label, alt) if alt else labels
 
 
@@ -69,21 +109,90 @@ def label_in_use(labels: LabelSpace, name: str) -> int:
     """Return the id of the label with this name or URI; raise DataError if no label in use has it."""
     found = labels.find(name)
     if found is None:
-        raise DataError(f"a label must be known, but {name!r} is not; `labelspace labels list MODEL` lists the labels")
+        close = close_names(name, labels)
+        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "see: labelspace labels list MODEL"
+        raise DataError(f"a label must be known, but {name[:80]!r} is none of {len(labels):,} labels; {hint}")
     if labels.current is not None and labels.current[found] != found:
-        now = int(labels.current[found])
-        state = "retired" if now < 0 else f"merged into {labels.names[now]!r}"
+        state = state_of(labels, found)
         raise DataError(f"a label must be in use, but {name!r} is {state}; name another one, or add it again")
     return found
 
 
+def ids_in_use(labels: LabelSpace, ids: Ints) -> Ints:
+    """Return the labels that are answered in the place of some, each once; raise DataError for a retired one.
+
+    >>> ids_in_use(merged(LabelSpace(["cat", "dog", "kitten"]), 2, into=0), np.array([1, 2])).tolist()
+    [1, 0]
+    """
+    if labels.current is None:
+        return ids
+    now = labels.current[ids]
+    if (now < 0).any():
+        name = labels.names[int(ids[now < 0][0])]
+        raise DataError(f"a label must be in use, but {name!r} is retired; name another one, or add it again")
+    return np.array(list(dict.fromkeys(now.tolist())), np.int32)
+
+
+def state_of(labels: LabelSpace, label: int) -> str:
+    """Return "in use", "retired", or into which label a label was merged.
+
+    >>> space = merged(retired(LabelSpace(["cat", "dog", "kitten"]), 1), 2, into=0)
+    >>> [state_of(space, label) for label in range(3)]
+    ['in use', 'retired', "merged into 'cat'"]
+    """
+    now = label if labels.current is None else int(labels.current[label])
+    if now == label:
+        return "in use"
+    return "retired" if now < 0 else f"merged into {labels.names[now]!r}"
+
+
+def labels_in_use(table: Csr, labels: LabelSpace) -> Csr:
+    """Return a table (n, at least n_labels) of labels with those that are answered in their place.
+
+    A label that was merged into another one counts as that one, and a retired label does not count. Columns of labels
+    that are not known stay.
+
+    >>> from scipy.sparse import csr_matrix
+    >>> space = merged(retired(LabelSpace(["cat", "dog", "kitten"]), 1), 2, into=0)
+    >>> labels_in_use(csr_matrix([[0, 0, 1], [0, 1, 0]]), space).toarray().tolist()
+    [[1, 0, 0], [0, 0, 0]]
+    """
+    if labels.current is None:
+        return table
+    current = np.arange(table.shape[1])
+    current[: len(labels)] = labels.current
+    return merged_columns(labels_among(table, current >= 0), np.maximum(current, 0), table.shape[1])
+
+
+def n_replaced(table: Csr, labels: LabelSpace) -> tuple[int, int]:
+    """Return how many labels of documents count as another one, and how many do not count.
+
+    >>> from scipy.sparse import csr_matrix
+    >>> space = merged(retired(LabelSpace(["cat", "dog", "kitten"]), 1), 2, into=0)
+    >>> n_replaced(csr_matrix([[0, 0, 1], [1, 1, 1]]), space)
+    (2, 1)
+    """
+    if labels.current is None:
+        return 0, 0
+    known = table.indices[table.indices < len(labels)]
+    is_merged = labels.answerable & ~labels.in_use
+    return int(is_merged[known].sum()), int((~labels.answerable)[known].sum())
+
+
 def check_new_name(labels: LabelSpace, name: str) -> str:
     """Return a name for a label; raise DataError if it is empty, or another label has it."""
-    if not isinstance(name, str) or not name.strip() or any(ord(char) < 32 for char in name):
-        raise DataError(f"a label must have a name of one line, but it is {name!r}; give one")
-    if labels.find(name) is not None:
-        raise DataError(f"label names must be unique, but {name!r} is a label already; merge the two, or name it anew")
+    _check_one_line(name, "a label must have a name that is")
+    found = labels.find(name)
+    if found is not None:
+        state = state_of(labels, found)
+        known = "already" if state == "in use" else f"that is {state}"
+        raise DataError(f"label names must be unique, but {name!r} is a label {known}; merge the two, or name it anew")
     return name
+
+
+def _check_one_line(name: object, rule: str) -> None:
+    if not isinstance(name, str) or not name.strip() or any(ord(char) < 32 for char in name):
+        raise DataError(f"{rule} one line of text, but it is {name!r}; give one")
 
 
 def allowed_by_model(labels: LabelSpace, allowed: Bools | None) -> Bools | None:
@@ -102,6 +211,19 @@ def allowed_by_model(labels: LabelSpace, allowed: Bools | None) -> Bools | None:
     return labels.answerable & chosen[labels.current]
 
 
+def without_retired(labels: LabelSpace, top: TopK) -> TopK:
+    """Return ranked labels without the retired ones.
+
+    >>> without_retired(retired(LabelSpace(["cat", "dog"]), 1), TopK.from_scores([[0.5, 0.6]], k=2)).labels.tolist()
+    [[0, -1]]
+    """
+    is_out = (top.labels < 0) | ~labels.answerable[np.maximum(top.labels, 0)]
+    order = np.argsort(is_out, axis=1, kind="stable")
+    kept = np.where(is_out, -1, top.labels).astype(np.int32)
+    scores = np.where(is_out, -np.inf, top.scores).astype(np.float32)
+    return TopK(np.take_along_axis(kept, order, axis=1), np.take_along_axis(scores, order, axis=1))
+
+
 def ranked_labels(labels: LabelSpace, k: int) -> int:
     """Return how many labels a model ranks for k labels of an answer: some may be answered as one."""
     return min(k + labels.n_merged, 2 * k)
@@ -118,7 +240,7 @@ def answered(labels: LabelSpace, top: TopK, k: int, are_probabilities: bool) -> 
     ([[0, 1]], [[0.75, 0.6000000238418579]])
     """
     if not labels.n_merged or labels.current is None:
-        return top.padded(k)
+        return TopK(top.labels[:, :k], top.scores[:, :k]).padded(k)
     now = np.where(top.labels >= 0, labels.current[np.maximum(top.labels, 0)], -1)
     order = np.argsort(now, axis=1, kind="stable")  # equal labels are adjacent, the best ranked first
     ids, scores = (np.take_along_axis(values, order, axis=1) for values in (now, top.scores))
@@ -147,15 +269,24 @@ def _current(labels: LabelSpace) -> Ints:
     return np.array(labels.current, np.int32)
 
 
+def _synonyms_of(labels: LabelSpace, label: int) -> list[str]:
+    return [] if labels.synonyms is None else list(labels.synonyms[label])
+
+
+def _names_of(labels: LabelSpace, label: int) -> list[str]:
+    return [labels.names[label], *_synonyms_of(labels, label)]
+
+
 def _with_synonyms(labels: LabelSpace, label: int, also: Sequence[str]) -> LabelSpace:
-    synonyms = [list(known) for known in labels.synonyms or [[]] * len(labels)]
+    synonyms = [[] for _ in range(len(labels))] if labels.synonyms is None else list(map(list, labels.synonyms))
     name = labels.names[label]
     synonyms[label] = [other for other in dict.fromkeys([*synonyms[label], *also]) if other != name]
     return replace(labels, synonyms=synonyms)
 
 
-def _without_children(labels: LabelSpace, label: int) -> LabelSpace:
-    """Return the labels with a hierarchy that bypasses one: else it would be included as an ancestor."""
+def _with_hierarchy(labels: LabelSpace, edit: Callable[[Hierarchy], Hierarchy]) -> LabelSpace:
+    """Return the labels with a hierarchy that bypasses one of them: else it would be answered as an ancestor."""
     if labels.hierarchy is None:
         return labels
-    return replace(labels, hierarchy=labels.hierarchy.without(label))
+    edited = edit(labels.hierarchy)
+    return replace(labels, hierarchy=edited if edited.parents.nnz else None)

@@ -5,13 +5,14 @@
    An item of ``under`` is a name, or the end of the path to a label: ``bread``, ``food > bread``.
 2. The labels of ``include`` and the branches of ``under`` are allowed; all labels if neither is given.
 3. Labels of ``exclude`` are not allowed, even if the other options allow them.
+4. A label that was merged into another one stands for that one. A retired label is never allowed, and named in a note.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import islice
+from itertools import compress, islice
 from os.path import isfile
 from pathlib import Path
 
@@ -47,7 +48,7 @@ class Selection:
     @property
     def summary(self) -> str:
         """Say how many labels are allowed, and by which options."""
-        return f"{self.allowed.sum():,} of {len(self.allowed):,} labels are allowed: {self.described}"
+        return f"{self.allowed.sum():,} of {self.labels.in_use.sum():,} labels are allowed: {self.described}"
 
 
 def select_labels(
@@ -64,13 +65,14 @@ def select_labels(
     if not any(given.values()):
         return None
     notes: list[str] = []
-    allowed = np.full(len(labels), not given["include"] and not given["under"])
+    allowed = labels.in_use & (not given["include"] and not given["under"])
     for item in given["include"]:
-        allowed[_labels_of("include", item, labels, notes)] = True
+        allowed[_in_use(_labels_of("include", item, labels, notes), labels, item, notes)] = True
     for item in given["under"]:
-        allowed |= branch(_hierarchy(labels), branch_label(labels, str(item)))
+        for top in _in_use([branch_label(labels, str(item))], labels, item, notes):
+            allowed |= branch(_hierarchy(labels), top)
     for item in given["exclude"]:
-        allowed[_labels_of("exclude", item, labels, notes)] = False
+        allowed[_in_use(_labels_of("exclude", item, labels, notes), labels, item, notes)] = False
     described = _described(given)
     if not allowed.any():
         raise ParameterError(f"at least one label must be allowed, but none is by: {described}; exclude fewer")
@@ -149,6 +151,17 @@ def _labels_of(option: str, item: str | Path, labels: LabelSpace, notes: list[st
     return [label]
 
 
+def _in_use(found: list[int], labels: LabelSpace, item: str | Path, notes: list[str]) -> list[int]:
+    """Return the labels that are answered in the place of some; append a note if an item names retired ones only."""
+    if labels.current is None:
+        return found
+    now = [int(labels.current[label]) for label in found]
+    answered = [label for label in now if label >= 0]
+    if found and not answered:
+        notes.append(f"{str(item)[:80]!r} is retired, and is never answered")
+    return answered
+
+
 def _labels_in(option: str, path: str, labels: LabelSpace) -> Iterator[int]:
     size, limit = 0, MAX_SELECTION_CHARACTERS.value
     for number, line in lines(path):
@@ -211,14 +224,21 @@ def listed(given: Given) -> list[str | Path]:
 
 
 def _unknown(where: str, item: str, labels: LabelSpace, expected: str) -> ParameterError:
-    close = _close_names(item, labels.names)
+    close = close_names(item, labels)
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "see labels.jsonl in the model's folder"
     return ParameterError(f"{where} must be {expected}, but {item[:80]!r} is none of {len(labels):,} labels; {hint}")
 
 
-def _close_names(item: str, names: Iterable[str]) -> list[str]:
-    """Return a few names that resemble an item: regardless of case, or at the end of a path, or almost the same."""
+def close_names(item: str, labels: LabelSpace) -> list[str]:
+    """Return a few names that resemble an item: regardless of case, or at the end of a path, or almost the same.
+
+    Only labels in use are named.
+
+    >>> close_names("bred", LabelSpace(["food > bread", "fish"]))
+    ['food > bread']
+    """
     compared: dict[str, list[str]] = {}
+    names = labels.names if labels.current is None else compress(labels.names, labels.in_use.tolist())
     for name in islice(names, COMPARED_NAMES):
         for form in {name.lower(), name.rsplit(PATH_SEPARATOR, 1)[-1].lower()}:
             compared.setdefault(form, []).append(name)

@@ -57,7 +57,7 @@ def learn_more(
     known = model.labels_ if labels is None else labels
     if known is not None:
         known = known.counted_with(Y)
-    with _whole_or_not(model):
+    with whole_or_not(model):
         _widen(model, views.widths)
         checks.check_widths(views, model.widths_)
         return go_on(model, NewDocuments(model.read(views), Y, rejected, are_complete, known))
@@ -65,7 +65,7 @@ def learn_more(
 
 def go_on(model: Model, new: NewDocuments) -> Sequence[str]:
     """Let a model that can go on learn from documents that are checked already; return the parts that cannot."""
-    with _whole_or_not(model):
+    with whole_or_not(model):
         left_out = require(model, PartialFit).partial_fit(new)
         model.forget_derived()
         model.n_labels_ = new.n_labels
@@ -94,7 +94,7 @@ def _widen(model: Model, widths: Mapping[str, int]) -> None:
 
 
 @contextmanager
-def _whole_or_not(model: Model) -> Iterator[None]:
+def whole_or_not(model: Model) -> Iterator[None]:
     """Restore a model if a step of it fails, or is interrupted: half of a step must not answer."""
     before = dict(model.__dict__)
     try:

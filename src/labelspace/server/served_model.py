@@ -93,10 +93,11 @@ class LabelDetails:
         return self._by_count(found)
 
     def roots(self) -> list[int]:
-        """Return the labels without a parent, the most frequent first; without a hierarchy, all labels."""
+        """Return the labels in use without a parent, the most frequent first; without a hierarchy, all in use."""
         if self.labels.hierarchy is None:
-            return self._by_count(np.arange(len(self.labels)))
-        return self._by_count(np.flatnonzero(np.diff(self.labels.hierarchy.parents.indptr) == 0))
+            return self._by_count(np.flatnonzero(self.labels.in_use))
+        is_root = np.diff(self.labels.hierarchy.parents.indptr) == 0
+        return self._by_count(np.flatnonzero(is_root & self.labels.in_use))
 
     def n_below(self, label: int) -> int:
         """Return the number of labels below a label, on all levels."""

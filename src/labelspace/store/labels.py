@@ -42,6 +42,7 @@ def parse_labels(lines: bytes, arrays: Arrays) -> LabelSpace:
     if current is not None:
         is_final = current[np.maximum(current, 0)] == current
         _refuse_unless(bool((is_final | (current < 0)).all()), "labels that are merged into labels in use")
+        _refuse_unless(bool((current[edges] == edges).all()), "a hierarchy of labels in use")
     n_documents = int(arrays["n_documents"][0])
     return LabelSpace(names, synonyms, arrays.get("counts"), n_documents, hierarchy, concepts, current)
 

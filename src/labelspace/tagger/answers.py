@@ -2,23 +2,25 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from labelspace.errors import ParameterError
 from labelspace.features.views import TEXT, Views, n_rows
-from labelspace.labels.edits import allowed_by_model, answered, ranked_labels
+from labelspace.labels.edits import allowed_by_model, answered, ranked_labels, without_retired
 from labelspace.labels.hierarchy import ancestor_probabilities, include_ancestors
 from labelspace.labels.keep_rule import KeepRule, Omitted, omitted
 from labelspace.labels.selection import Selection, listed, select_labels
 from labelspace.labels.tag_options import SelectOptions, TagOptions
 from labelspace.models.base import Model
-from labelspace.models.capabilities import Calibrated, KnowsWords, LearnsPrecision, require
-from labelspace.models.checks import Inputs, check_inputs
+from labelspace.models.capabilities import Calibrated, Explains, HasMembers, KnowsWords, LearnsPrecision, require
+from labelspace.models.checks import Inputs, check_inputs, check_k
+from labelspace.models.evidence import Evidence
 from labelspace.training.precision_thresholds import CLOSED, PrecisionThreshold, PrecisionThresholds
-from labelspace.types import Bools, Columns, Hierarchy, LabelSpace, TopK
+from labelspace.types import Bools, Columns, Hierarchy, Ints, LabelSpace, TopK
 
 Tags = list[tuple[str, float]]
 EMPTY = "is empty"
@@ -222,3 +224,30 @@ class LabelChoice(NamedTuple):
             rule = "consistent answers need a hierarchy of the labels, but the model was trained without one"
             raise ParameterError(f"{rule}; {remedy}, and train again")
         return self.labels.hierarchy
+
+
+def members_topk(model: HasMembers, labels: LabelSpace, inputs: Inputs, k: int) -> dict[str, TopK]:
+    """Return the k best labels in use of each document by each member; merged labels count as those in their place."""
+    if labels.current is None:
+        return model.predict_members(inputs, k)
+    check_k(k)
+    n_out = int((~labels.in_use).sum())
+    depth = k
+    while True:  # members rank labels that are not in use too
+        depth = min(2 * depth, k + n_out)
+        found = {
+            name: answered(labels, without_retired(labels, top), k, are_probabilities=False)
+            for name, top in model.predict_members(inputs, depth).items()
+        }
+        if depth == k + n_out or all((top.labels >= 0).all() for top in found.values()):
+            return found
+
+
+def best_evidence(model: Explains, labels: LabelSpace, X: Any, ids: Ints) -> list[Evidence]:  # noqa: ANN401 - as ``read`` gives it
+    """Return the evidence for labels in one document: of each and those merged into it, that with the highest score."""
+    if not labels.n_merged or labels.current is None:
+        return model.explain(X, ids)
+    sources = [[label, *np.flatnonzero(labels.current == label).tolist()] for label in ids.tolist()]
+    every = np.unique([label for some in sources for label in some]).astype(np.int32)
+    found = dict(zip(every.tolist(), model.explain(X, every), strict=True))
+    return [max((found[label] for label in some), key=attrgetter("log_odds")) for some in sources]

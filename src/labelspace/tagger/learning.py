@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.label_mapping import merged_columns, ones_of_rows, widened
+from labelspace.data.label_mapping import ones_of_rows, widened
 from labelspace.data.objects.document_reader import DataOptions, DocumentReader, Labels
 from labelspace.data.objects.inputs import Documents
 from labelspace.errors import DataError
 from labelspace.features.views import n_rows
 from labelspace.labels import edits
-from labelspace.labels.masks import labels_among
+from labelspace.labels.edits import labels_in_use
 from labelspace.labels.selection import ids_of
-from labelspace.models.capabilities import ReadsLabelNames
-from labelspace.models.partial_fit import growing_views, learn_more
+from labelspace.models.capabilities import AddsLabels, ReadsLabelNames
+from labelspace.models.partial_fit import growing_views, learn_more, whole_or_not
 from labelspace.types import Csr, Dataset, LabelSpace
 
 if TYPE_CHECKING:
@@ -65,39 +67,49 @@ def learn(tagger: Tagger, documents: Dataset, rejected: Csr, complete: bool = Tr
     return left_out
 
 
-def labels_in_use(table: Csr, labels: LabelSpace) -> Csr:
-    """Return a table (n, n_labels) of labels with those that are answered in their place."""
-    if labels.current is None:
-        return table
-    return merged_columns(labels_among(table, labels.answerable), np.maximum(labels.current, 0), table.shape[1])
-
-
 def add_label(tagger: Tagger, name: str, examples: Documents | None, alt: Sequence[str]) -> None:
     """Add a label, or give a known one further documents and synonyms; one that was retired is in use again."""
-    known = tagger.labels_
-    label = known.find(name)
-    if label is None:
-        labels = known.extended([edits.check_new_name(known, name)])
-        label = len(known)
-    else:
-        labels = edits.restored(known, label)
-    labels = edits.described(labels, label, alt)
-    if examples is None and len(labels) == len(known):
+    labels, label = edits.added(tagger.labels_, name, alt)
+    if examples is None:
         set_labels(tagger, labels)
         return
-    names = [labels.names[label]]
-    if examples is not None:
-        reader = DocumentReader({}, labels, tagger.columns_, tagger.fields_)
-        documents = reader.dataset(examples, [names] * n_rows(examples))
-    else:
-        X = sp.csr_matrix((0, tagger.model.n_features_), dtype=np.float32) if tagger.ready_made else None
-        documents = Dataset(sp.csr_matrix((0, len(labels)), dtype=np.float32), labels, None if X is not None else [], X)
+    if not n_rows(examples):
+        raise DataError(f"a label is learned from at least one example, but {name!r} has none; leave examples out")
+    reader = DocumentReader({}, labels, tagger.columns_, tagger.fields_)
+    documents = reader.dataset(examples, [[labels.names[label]]] * n_rows(examples))
     learn(tagger, documents, sp.csr_matrix(documents.Y.shape, dtype=np.float32), complete=False)
 
 
-def set_labels(tagger: Tagger, labels: LabelSpace) -> None:
-    """Give a tagger edited labels; a model that reads their names gets the new names."""
-    if isinstance(tagger.model, ReadsLabelNames):
-        tagger.model.relabel(labels)
-    tagger.model.attach_labels(labels)
+def set_labels(tagger: Tagger, labels: LabelSpace) -> Sequence[str]:
+    """Give a tagger edited labels, and new ones behind them; return the members that cannot take new ones.
+
+    A model that reads their names gets the new names. If a step fails, the tagger stays as it was.
+    """
+    model = tagger.model
+    if len(labels) > len(tagger.labels_):
+        X = sp.csr_matrix((0, model.n_features_), dtype=np.float32) if tagger.ready_made else None
+        none = sp.csr_matrix((0, len(labels)), dtype=np.float32)
+        return learn(tagger, Dataset(none, labels, None if X is not None else [], X), none, complete=False)
+    with whole_or_not(model):
+        if isinstance(model, ReadsLabelNames):
+            model.relabel(labels)
+        model.attach_labels(labels)
     tagger.labels_ = labels
+    return ()
+
+
+@contextmanager
+def whole_edit(tagger: Tagger) -> Iterator[None]:
+    """Restore a tagger and its model if one of several edits fails, or is interrupted."""
+    before, model = dict(tagger.__dict__), tagger.model
+    saved: dict[str, Any] | None = None
+    if isinstance(model, AddsLabels):  # it adds labels to what it has, in place
+        saved = deepcopy(model.__dict__)
+    try:
+        with whole_or_not(model):
+            yield
+    except BaseException:
+        tagger.__dict__ = before
+        if saved is not None:
+            model.__dict__ = saved
+        raise

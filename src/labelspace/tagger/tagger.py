@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from pathlib import Path
 from typing import Any, Self, Unpack, overload
 
@@ -27,13 +26,13 @@ from labelspace.labels import edits
 from labelspace.labels.selection import Selection, ids_of
 from labelspace.labels.tag_options import SelectOptions, TagOptions
 from labelspace.models.base import Model
-from labelspace.models.capabilities import AddsLabels, Calibrated, Explains, HasMembers, ZeroShot, require
+from labelspace.models.capabilities import AddsLabels, Calibrated, Explains, HasMembers, PartialFit, ZeroShot, require
 from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.fit_context import Budget, Executor
 from labelspace.models.registry import DEFAULT, create
 from labelspace.options import check_names
 from labelspace.tagger import learning, saving
-from labelspace.tagger.answers import Answer, Answers, LabelChoice, Selections, Tags
+from labelspace.tagger.answers import Answer, Answers, LabelChoice, Selections, Tags, best_evidence, members_topk
 from labelspace.tagger.held_out import HeldOutDocuments
 from labelspace.tagger.inputs import InputReader, Validation, document_answers, stream
 from labelspace.tagger.learning import Rejected
@@ -221,14 +220,18 @@ class Tagger:
         True
         """
         self.check_fitted()
-        is_new = self.labels_.find(name) is None
-        if isinstance(self.model, AddsLabels) and examples is not None and is_new:
+        edits.added(self.labels_, name, alt)  # refuses a wrong name before anything changes
+        is_placed = isinstance(self.model, AddsLabels) and examples is not None
+        if is_placed and isinstance(self.model, PartialFit):
+            is_placed = self.labels_.find(name) is None
+        if isinstance(self.model, AddsLabels) and is_placed:
             self.model.add_label(name, self._reader.read(examples), **params)
             self.labels_ = self.model.labels_ or self.labels_
+            labels, _ = edits.added(self.labels_, name, alt)
+            learning.set_labels(self, labels)
         elif params:
-            raise ParameterError(
-                f"{next(iter(params))} is for a method that places labels, but {self.model.name} does not"
-            )
+            rule = f"{next(iter(params))} is for a new label with examples and a method that places labels itself"
+            raise ParameterError(f"{rule}, but this is {self.model.name} and {name[:80]!r}; leave it out")
         else:
             learning.add_label(self, name, examples, alt)
         return self
@@ -261,15 +264,10 @@ class Tagger:
             edits.check_new_name(self.labels_, new_name)
         if len(examples) < 2:
             raise DataError(f"a label is split into at least two, but {name!r} into {len(examples)}; name more")
-        before, model = dict(self.__dict__), copy(self.model)
-        try:
+        with learning.whole_edit(self):
             for new_name, documents in examples.items():
                 self.add_label(new_name, documents)
             return self.retire_label(name)
-        except BaseException:  # an interrupt too: a label that is half split must not answer
-            self.__dict__ = before
-            self.model = model
-            raise
 
     def _edited(self, edit: Callable[[LabelSpace], LabelSpace]) -> Self:
         self.check_fitted()
@@ -352,6 +350,7 @@ class Tagger:
         """Return P@k, nDCG@k, PSP@k and other metrics on documents with labels, given as for ``fit``, in percent.
 
         ``labelspace.experiment.evaluate(tagger, tagger.to_dataset(data))`` has all that ``labelspace evaluate`` shows.
+        A label that was merged into another one counts as that one. A retired label does not count: it is not missed.
 
         >>> tagger = Tagger("neighbors").fit(["bake bread", "grill fish"] * 2, [["baking"], ["fish"]] * 2)
         >>> tagger.evaluate(["rye bread", "fish soup"], [["baking"], ["soup"]], ks=[1])["P@1"]
@@ -361,14 +360,15 @@ class Tagger:
         if documents.filtered is not None:
             raise DataError("labels must count for all documents, but some are filtered; use experiment.evaluate")
         top = self.predict_topk(self.inputs_of(documents), max(ks, default=1))
+        Y = edits.labels_in_use(documents.Y, known)
         if not known.n_documents:  # a tagger made of labels only has no training counts
-            return metrics.evaluate(documents.Y, top, ks=ks, propensity_from="test")
-        return metrics.evaluate(documents.Y, top, known.counts, known.n_documents, ks)
+            return metrics.evaluate(Y, top, ks=ks, propensity_from="test")
+        return metrics.evaluate(Y, top, known.answered_counts, known.n_documents, ks)
 
     def predict_members(self, inputs: Documents, k: int = 5) -> dict[str, TopK]:
         """Return the k best labels of each document by each member of an ensemble."""
         self.check_fitted()
-        return require(self.model, HasMembers).predict_members(self._reader.read(inputs), k)
+        return members_topk(require(self.model, HasMembers), self.labels_, self._reader.read(inputs), k)
 
     def tag(self, text: Text, k: int = 5, **options: Unpack[TagOptions]) -> Tags:
         """Return the k best labels of one text as (name, score), best first; ``options`` are those of ``TagOptions``.
@@ -433,7 +433,8 @@ class Tagger:
     def explain(self, text: Text | Csr, labels: Sequence[str] | None = None, k: int = 3) -> list[Explanation]:
         """Explain why a text, or a row of features, has labels: by default its k best ones.
 
-        Raises an error that names the methods that can explain, if this method cannot.
+        Of labels that were merged into a label, that with the highest score is explained in its place. Raises an error
+        that names the methods that can explain, if this method cannot.
 
         >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"]
         >>> tagger = Tagger("neighbors").fit(texts, [["baking"], ["baking", "dough"], ["fish"], ["fish"]])
@@ -454,10 +455,11 @@ class Tagger:
             top = self.choice.predict_topk(views, min(k, len(self.labels_))).labels[0]
             ids = top[top >= 0]
         else:
-            ids = ids_of(self.labels_, labels)
+            ids = edits.ids_in_use(self.labels_, ids_of(self.labels_, labels))
         calibrated = isinstance(self.model, Calibrated)
         explainer = Explainer(self.labels_, calibrated, self.features_, self.training_documents_, raw)
-        return list(map(explainer.explanation, ids.tolist(), model.explain(self.model.read(views), ids)))
+        evidence = best_evidence(model, self.labels_, self.model.read(views), ids)
+        return list(map(explainer.explanation, ids.tolist(), evidence))
 
     def named(self, top: TopK) -> list[Tags]:
         """Return label ids as (name, score), without padding."""

@@ -60,6 +60,20 @@ class Hierarchy:
         others = edges[(edges != label).all(axis=1)]
         return Hierarchy.from_edges(np.concatenate([others, bridges]), self.parents.shape[0])
 
+    def merged(self, label: int, into: int) -> Hierarchy:
+        """Return the hierarchy without the edges of a label, whose children become children of another label.
+
+        A child that is the other label, or an ancestor of it, becomes a child of the label's parents.
+
+        >>> Hierarchy.from_edges([[2, 1], [1, 0]], n_labels=4).merged(1, into=3).edges.tolist()
+        [[2, 3]]
+        """
+        edges = self.edges
+        above = [into, *self.ancestors[into].indices.tolist()]
+        moved = (edges[:, 1] == label) & ~np.isin(edges[:, 0], above)
+        edges[moved, 1] = into
+        return Hierarchy.from_edges(edges, self.parents.shape[0]).without(label)
+
     def find_cycle(self) -> list[int]:
         """Return the labels of one cycle, each followed by one of its parents; empty if there is no cycle."""
         unresolved = self._levels[1]

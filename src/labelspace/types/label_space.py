@@ -180,7 +180,7 @@ class LabelSpace:
         """Return the number of labels that were merged into others."""
         return 0 if self.current is None else int((self.answerable & ~self.in_use).sum())
 
-    @property
+    @cached_property
     def in_use(self) -> Bools:
         """Return whether each label may be in an answer: it is neither retired nor merged into another label."""
         ids = np.arange(len(self))
@@ -235,10 +235,14 @@ class LabelSpace:
                 yield prefix
 
     def _path_edges(self, names: Iterable[str], separator: str = PATH_SEPARATOR) -> Ints:
-        """Return rows (child, parent): the parent is the longest prefix of a name that is a label."""
-        nearest = ((name, next(filter(self.index.__contains__, prefixes(name, separator)), None)) for name in names)
+        """Return rows (child, parent): the parent is the longest prefix of a name that is a label in use."""
+        nearest = ((name, next(filter(self._is_in_use, prefixes(name, separator)), None)) for name in names)
         pairs = [(self.index[name], self.index[parent]) for name, parent in nearest if parent is not None]
         return np.array(pairs, np.int32).reshape(-1, 2)
+
+    def _is_in_use(self, name: str) -> bool:
+        label = self.index.get(name)
+        return label is not None and bool(self.in_use[label])
 
     def texts(self) -> list[str]:
         """Return each label's name and synonyms as one text."""
@@ -249,6 +253,37 @@ class LabelSpace:
     def numbered(n_labels: int) -> LabelSpace:
         """Return labels without names of their own: they are called '0', '1', ..."""
         return LabelSpace([str(i) for i in range(n_labels)])
+
+    @cached_property
+    def answered_counts(self) -> Longs:
+        """Return the training documents of each label, with those of the labels that were merged into it.
+
+        A document that had several of these counts once for each. A label that is not in use has none.
+
+        >>> counts = np.array([3, 2, 1])
+        >>> LabelSpace(["cat", "dog", "kitten"], counts=counts, current=np.array([0, -1, 0])).answered_counts.tolist()
+        [4, 0, 0]
+        """
+        counts = np.zeros(len(self), np.int64) if self.counts is None else self.counts
+        if self.current is None:
+            return counts
+        summed = np.zeros(len(self), np.int64)
+        np.add.at(summed, self.current[self.answerable], counts[self.answerable])
+        return summed
+
+    def first(self, n: int) -> LabelSpace:
+        """Return the first n labels, without a hierarchy.
+
+        >>> LabelSpace(["cat", "dog"]).first(1).names
+        ['cat']
+        """
+        if n >= len(self):
+            return self
+        synonyms = None if self.synonyms is None else self.synonyms[:n]
+        counts = None if self.counts is None else self.counts[:n]
+        concepts = None if self.concepts is None else self.concepts[:n]
+        current = None if self.current is None else np.where(self.current[:n] < n, self.current[:n], -1)
+        return LabelSpace(self.names[:n], synonyms, counts, self.n_documents, concepts=concepts, current=current)
 
     def counted(self, Y: Csr) -> LabelSpace:
         """Return these labels with the counts of the training labels Y (n, n_labels)."""

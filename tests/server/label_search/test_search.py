@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.errors import ParameterError
+from labelspace.labels.edits import merged, retired
 from labelspace.server.label_search.search import MAX_CHARACTERS, MAX_WORDS, LabelMatch, LabelSearch
 from labelspace.types import LabelSpace
 
@@ -275,3 +276,13 @@ def test_a_limit_below_one_is_refused(food, limit):
 def test_a_mask_that_does_not_fit_is_refused(food, allowed):
     with pytest.raises(ParameterError, match="allowed must be 9 booleans, one per label, but is .*; make a mask"):
         food.find("a", allowed=allowed)
+
+
+def test_labels_that_are_not_in_use_are_not_offered():
+    labels = retired(merged(FOOD, 4, into=0), 1)
+    search = LabelSearch(labels)
+    assert names(search.find("bread")) == ["bread", "bread knife", "food > bread > rye"]
+    assert names(search.find("panko")) == ["bread"]  # a name of a merged label finds the other one
+    assert names(search.find("Roggenbrot")) == []
+    assert names(search.find("", limit=3)) == ["bread", "bread knife", "food > bread > rye"]
+    assert names(search.find("bread", allowed=np.arange(9) != 0)) == ["bread knife", "food > bread > rye"]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from labelspace import metrics
 from labelspace.data.label_mapping import matched_labels
+from labelspace.labels.edits import labels_in_use
 from labelspace.tagger import Tagger
-from labelspace.tagger.learning import labels_in_use
 from labelspace.tagger.lineage import Figure, HeldOutFigures
 from labelspace.types import Csr, Dataset
 

@@ -65,6 +65,7 @@ from labelspace.models.blend.members import (
     word_view,
 )
 from labelspace.models.blend.recalibration import Recalibration
+from labelspace.models.blend.rejections import Rejections
 from labelspace.models.blend.stacking_model import (
     Candidates,
     Cooccurrence,
@@ -76,7 +77,7 @@ from labelspace.models.blend.stacking_model import (
 from labelspace.models.blend.stacking_table import MemberTopK, StackingTable
 from labelspace.models.blend.steps import Steps
 from labelspace.models.blend.training import HeldOut, MemberTraining
-from labelspace.models.capabilities import KnowsWords, PartialFit
+from labelspace.models.capabilities import KnowsWords, PartialFit, ReadsLabelNames
 from labelspace.models.checks import Inputs
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
@@ -135,6 +136,9 @@ class Blend(Model):
     precision_: PrecisionThresholds | None = learned(part(PrecisionThresholds, optional=True), default=None)
     consistent_precision_: PrecisionThresholds | None = learned(part(PrecisionThresholds, optional=True), default=None)
     recalibration_: Recalibration | None = learned(part(Recalibration, optional=True), default=None)
+    rejections_: Rejections | None = learned(
+        part(Rejections, optional=True, n_labels="n_labels", n_features="n_compared"), default=None
+    )
     language_: str = learned(plain(one_of(UNKNOWN, *NAMES)), default=UNKNOWN)
     language_share_: float = learned(plain(real(at_least=0, at_most=1)), default=1.0)  # of the texts
     out_of_fold: Sequence[HeldOut] = ()  # kept of a training with a budget, for members to be left out
@@ -143,6 +147,8 @@ class Blend(Model):
         """Members, and the columns of the stacking table."""
         n_members = len(self.member_views_)
         columns = {"n_columns": stacking.n_columns(n_members), "n_context_columns": N_COLUMNS}
+        view = self._compared_view
+        columns["n_compared"] = 0 if view is None else self._width(VIEWS[view])
         return {"n_labels": self.n_labels_, "n_members": n_members, **columns}
 
     def check_state(self) -> None:
@@ -195,7 +201,7 @@ class Blend(Model):
         fingerprint = self._fingerprint(members, views, Y, context)
         views, Y, held_out = self._split(views, Y, context.validation)
         self.pairs_ = count_pairs(Y)
-        self.recalibration_ = None
+        self.recalibration_ = self.rejections_ = None
         folds = [] if held_out is not None else training.folds(Y, self.n_folds, self.effort, self.random_state)
         fold_sizes = [Y.shape[0] - len(fold.held) for fold in folds]
         steps = Steps(training.plan(members, fold_sizes, Y.shape[0]), context.progress)
@@ -328,6 +334,8 @@ class Blend(Model):
         predicted, deep = self._predict_members(views, k, depth, allowed)
         table = stacking.stacking_table(predicted, self.n_candidates, self.pairs_.log_counts)
         probabilities = self._recalibrated(self.both_passes(table))
+        if self.rejections_ is not None:
+            probabilities = self.rejections_.apply(views[str(self._compared_view)], table, probabilities)
         weights = self._label_weights
         table.rank(probabilities if weights is None else probabilities * weights[table.labels], out, allowed)
         if not depth:
@@ -393,7 +401,29 @@ class Blend(Model):
                 left_out.append(cannot)
         self.members_, self.recalibration_ = members, recalibration
         self.pairs_ = add_pairs(self.pairs_, new.Y[complete])
+        self.rejections_ = self._extended_rejections(new)
         return left_out
+
+    def _extended_rejections(self, new: NewDocuments) -> Rejections | None:
+        """Return the rejections with those of new documents; None as long as there are none."""
+        view = self._compared_view
+        if view is None or (self.rejections_ is None and not new.rejected.nnz):
+            return None
+        before = self.rejections_ or Rejections.none(new.X.width(view), self.n_labels_)
+        return before.extended(new.X[view], new.Y, new.rejected)
+
+    @property
+    def _compared_view(self) -> str | None:
+        """The view by which documents are compared with those that a label was rejected for."""
+        parts = [part for view in self.member_views_ for part in joined_parts(view)]
+        return next((name for name in parts if VIEWS[name].is_matrix), None)
+
+    def relabel(self, labels: LabelSpace) -> None:
+        """Give the new names to the members that read them, in place."""
+        self.members_ = [copy(member) for member in self.members_]
+        for member in self.members_:
+            if isinstance(member, ReadsLabelNames):
+                member.relabel(labels)
 
     def growing_views(self) -> Collection[str]:
         """Return the views that every member which reads them can get further columns of."""
@@ -413,6 +443,9 @@ class Blend(Model):
             if len(columns):
                 insert_features(member, {member.view.name: columns})
         self.members_ = members
+        view = self._compared_view
+        if self.rejections_ is not None and view in at:
+            self.rejections_ = self.rejections_.insert_features(at[view])
 
     def _updated_recalibration(self, views: Views, Y: Csr) -> Recalibration | None:
         """Return the recalibration after documents that the members have not learned yet."""

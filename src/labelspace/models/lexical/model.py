@@ -167,7 +167,7 @@ class Lexical(Model):
             raise DataError(f"{self.name} must know the names of the labels, but labels is None; give labels")
         counts = self._counts()
         if not _same_phrases(self.labels_, new.labels):
-            self.relabel(new.labels)
+            self.phrases_ = index_phrases(new.labels, self._word_stems)
         partly = ~new.are_complete
         for rows, only in ((new.are_complete, None), (partly, (new.Y + new.rejected)[partly])):
             texts = [new.X[i] for i in np.flatnonzero(rows).tolist()]
@@ -178,8 +178,11 @@ class Lexical(Model):
         return ()
 
     def relabel(self, labels: LabelSpace) -> None:
-        """Take the names and synonyms of labels, in place; what was counted for a label stays."""
-        self.phrases_ = index_phrases(labels, self._word_stems)
+        """Take the names and synonyms of the labels in use, in place; what was counted for a label stays.
+
+        Labels that came after the last documents that this model could learn from are left out.
+        """
+        self.phrases_ = index_phrases(labels.first(self.n_labels_), self._word_stems)
 
     def fit_labels(self, labels: LabelSpace) -> Self:
         """Fit to only the names and synonyms of labels: zero-shot tagging."""
@@ -304,8 +307,8 @@ class Lexical(Model):
 
 
 def _same_phrases(known: LabelSpace | None, new: LabelSpace) -> bool:
-    """Return whether labels have the same names and synonyms."""
-    if known is None:
+    """Return whether labels have the same names and synonyms, and the same ones are in use."""
+    if known is None or not np.array_equal(known.in_use, new.in_use):
         return False
     if known.names is new.names and known.synonyms is new.synonyms:
         return True

@@ -94,7 +94,9 @@ def _level_finnish(stem: bytes) -> bytes:
 
 
 def phrases_of(labels: LabelSpace) -> Iterator[tuple[str, int, int]]:
-    """Yield every phrase of every label as (text, label, kind).
+    """Yield every phrase of every label in use as (text, label, kind).
+
+    A label that was merged into another one has its names among the synonyms of that one.
 
     >>> list(phrases_of(LabelSpace(["bank (finance)"], [["credit institution, lender"]])))[1:]
     [('bank', 0, 0), ('credit institution, lender', 0, 1), ('credit institution', 0, 2), (' lender', 0, 2)]
@@ -103,7 +105,10 @@ def phrases_of(labels: LabelSpace) -> Iterator[tuple[str, int, int]]:
     n_coded = sum(bool(rest) and any(map(str.isdigit, code)) for code, _, rest in heads)
     coded = n_coded >= MIN_CODED_SHARE * max(len(heads), 1)
     synonyms: Iterable[Sequence[str]] = repeat(()) if labels.synonyms is None else labels.synonyms
+    are_indexed = labels.in_use.tolist()
     for label, ((code, space, rest), known) in enumerate(zip(heads, synonyms, strict=False)):
+        if not are_indexed[label]:
+            continue
         name = code + space + rest
         if coded and rest:
             yield code, label, SYNONYM

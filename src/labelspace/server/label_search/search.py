@@ -50,7 +50,7 @@ class LabelMatch(NamedTuple):
 
 
 class LabelSearch:
-    """Find labels as a user types: case, accents and the order of words do not matter.
+    """Find labels in use as a user types: case, accents and the order of words do not matter.
 
     First come labels with a name or synonym that begins with the query, equal names before all others; a path is also
     matched by its last step. Next come labels with a word that begins with each word of the query. If these are fewer
@@ -73,7 +73,8 @@ class LabelSearch:
         for label, synonyms in enumerate(() if labels.synonyms is None else labels.synonyms):
             for synonym in synonyms:
                 texts.add(label, synonym)
-        counts = np.zeros(len(labels), np.int64) if labels.counts is None else labels.counts
+        counts = labels.answered_counts
+        self._in_use = None if labels.current is None else labels.in_use
         self._by_rank = np.lexsort((np.array(lengths, np.int64), -counts)).astype(np.int32)  # equal ones by number
         ranks = np.empty(len(labels), np.int32)
         ranks[self._by_rank] = np.arange(len(labels), dtype=np.int32)
@@ -94,6 +95,8 @@ class LabelSearch:
         if allowed is not None and (allowed.shape != (n,) or allowed.dtype != bool):
             rule = f"allowed must be {n} booleans, one per label"
             raise ParameterError(f"{rule}, but is {allowed.dtype} of shape {allowed.shape}; make a mask of all labels")
+        if self._in_use is not None:
+            allowed = self._in_use if allowed is None else self._in_use & allowed
         mask = np.zeros(0, bool) if allowed is None else np.ascontiguousarray(allowed)
         flags = np.zeros(n, np.uint16)
         limit = min(limit, n)
