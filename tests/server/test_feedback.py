@@ -31,7 +31,7 @@ def test_what_is_sent_is_stored(client):
     assert (answer.status_code, answer.json()) == (201, {"stored": 1, "ids": ["7"]})
     found = stored(client)
     version = client.get("/v1/models/foods").json()["version"]
-    assert found == [{**entry, "document": None, "version": version, "created": found[0]["created"]}]
+    assert found == [{**entry, "document": None, "version": version, "created": found[0]["created"], "learned": False}]
     assert found[0]["created"].endswith("+00:00")
 
 

@@ -152,11 +152,12 @@ def test_workers_and_jobs_end_when_the_supervisor_is_killed(server):
     assert (stored.state, "ended with code -15" in stored.error) == ("failed", True)
 
 
-def test_learning_needs_data(client):
-    answer = client.post(f"{MODEL}/learn")
+def test_a_training_needs_data(client):
+    answer = client.post(f"{MODEL}/learn", json={"full": True})
     assert answer.status_code == 409
     assert "start it with --data DATA, the folder or file that foods was trained on" in answer.json()["detail"]
-    assert client.get(MODEL).json()["can_learn"] is False
+    about = client.get(MODEL).json()
+    assert (about["can_learn"], about["can_train"]) == (True, False)
     assert client.get("/v1/jobs").json() == {"jobs": []}
     assert client.get("/v1/jobs/7").status_code == 404
 

@@ -44,9 +44,9 @@ def test_a_model(shared_client, tagger):
     assert re.fullmatch("[0-9a-f]{8}", answer["version"])
     assert answer["size_bytes"] > 0
     assert answer["labelspace_version"] == __version__
-    flags = ("calibrated", "explains", "has_hierarchy", "has_map", "ready", "can_learn")
-    assert [answer[flag] for flag in flags] == [True, True, True, False, True, False]
-    assert (answer["figures"], answer["n_feedback"]) == (None, 0)
+    flags = ("calibrated", "explains", "has_hierarchy", "has_map", "ready", "can_learn", "can_train")
+    assert [answer[flag] for flag in flags] == [True, True, True, False, True, True, False]
+    assert (answer["figures"], answer["n_feedback"], answer["n_new_feedback"]) == (None, 0, 0)
 
 
 def test_thresholds_grow_with_the_precision_and_coverage_falls(shared_client):
@@ -235,7 +235,7 @@ def test_reading_the_folder_again_without_a_change(client):
 
 
 def test_learning_without_data(shared_client):
-    answer = shared_client.post(f"{URL}/learn")
+    answer = shared_client.post(f"{URL}/learn", json={"full": True})
     assert answer.status_code == 409
     assert "start it with --data DATA" in answer.json()["detail"]
 

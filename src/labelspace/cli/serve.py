@@ -50,7 +50,9 @@ class StoreOptions(NamedTuple):
 
     data: Annotated[
         Path | None,
-        Option(metavar="DATA", help="What the model was trained on: for /learn, and figures where it has test.*."),
+        Option(
+            metavar="DATA", help="What the model was trained on: for full trainings, and for figures by its test.*."
+        ),
     ] = None
     inbox: Annotated[Path | None, Option(metavar="FILE", help="Documents to review, as for `predict --input`.")] = None
     database: Annotated[
@@ -60,6 +62,10 @@ class StoreOptions(NamedTuple):
             help="Where feedback is stored: sqlite:///FILE or postgresql://... "
             "Default: MODEL.feedback.db next to the model.",
         ),
+    ] = None
+    keep_versions: Annotated[
+        int | None,
+        Option(metavar="N", min=0, help="Older versions that are kept when a model learns, to go back to. Default: 5."),
     ] = None
 
 
@@ -140,6 +146,7 @@ def serve(
         limits=RequestLimits(**limits._asdict()),
         data=_text(stores.data),
         inbox=_text(stores.inbox),
+        keep_versions=stores.keep_versions,
         api_key_file=_text(access.api_key_file),
     )
     cluster.check()

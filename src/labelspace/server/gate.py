@@ -135,7 +135,7 @@ class Gate:
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         route = _route(scope)
         method = scope["method"]
-        method = method if method in {"GET", "HEAD", "POST", "DELETE", "OPTIONS"} else "other"
+        method = method if method in {"GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"} else "other"
         self._monitoring.requests.labels(route, method, str(status)).inc()
         self._monitoring.seconds.labels(route).observe(seconds)
         if self._settings.access_log:

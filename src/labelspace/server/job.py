@@ -1,49 +1,60 @@
 """Run jobs in processes of their own, with low priority: the workers go on answering requests.
 
-A job is ``python -m labelspace.server.job ID MODEL KIND``, with the settings of the server in its environment.
+A job is ``python -m labelspace.server.job ID MODEL KIND``, with the settings of the server in its environment, and what
+the request asked for as JSON in its standard input: other users see the arguments of a process.
 """
 
 import asyncio
+import json
 import os
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labelspace.data.source import Source, open_source
+from labelspace.data.source import open_source
 from labelspace.errors import DatabaseError, DataError, LabelspaceError
 from labelspace.experiment.evaluate import evaluate
 from labelspace.kernels.threads import BLAS_VARIABLES, THREADS_VARIABLE
+from labelspace.models.capabilities import PartialFit
 from labelspace.server.database import ACTIVE, Database, Job, open_database
-from labelspace.server.learning import learn
+from labelspace.server.learning import LabelEdit, LearnOptions, edit_labels, learn_more, retrain
 from labelspace.server.served_model import version_of
 from labelspace.server.settings import VARIABLE, Settings
-from labelspace.store import read_manifest, read_unreplaced
+from labelspace.store import KEPT, read_manifest, read_unreplaced
 from labelspace.tagger import Tagger
 from labelspace.types import Progress
 
 if TYPE_CHECKING:
     from labelspace.server.state import ServerState
 
-LEARN, EVALUATE = "learn", "evaluate"
+LEARN, EVALUATE, LABELS = "learn", "evaluate", "labels"
+CHANGING = (LEARN, LABELS)  # kinds that write a version of the model: one at a time
 FAILED = "the process of the job ended with code {code}; see the log of the server"
 NICE = 10  # a lower priority than that of the workers
 REPORT_SECONDS = 1.0  # between two reports of progress
 BEAT_SECONDS = 10.0  # between two signs of life
 
 
-async def start_job(state: "ServerState", model: str, kind: str) -> Job | None:
-    """Start a job; return None if one of this kind already runs for the model."""
+async def start_job(state: "ServerState", model: str, kind: str, asked: Mapping[str, Any] | None = None) -> Job | None:
+    """Start a job; return None if one of this kind already runs for the model, or another one that changes it."""
+    if kind in CHANGING:
+        jobs = await state.in_thread(state.database.jobs)
+        if any(job.model == model and job.kind in CHANGING and job.state in ACTIVE for job in jobs):
+            return None
     job = await state.in_thread(state.database.start_job, model, kind)
     if job is not None:
         command = [sys.executable, "-m", "labelspace.server.job", job.id, model, kind]
         process = await asyncio.create_subprocess_exec(
-            *command, env=environment(state.settings), stdin=asyncio.subprocess.DEVNULL
+            *command, env=environment(state.settings), stdin=asyncio.subprocess.PIPE
         )
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(asked or {}).encode())
+        process.stdin.close()
         watch = asyncio.create_task(_watch(state, job.id, process))
         state.jobs.add(watch)
         watch.add_done_callback(state.jobs.discard)
@@ -77,15 +88,13 @@ def main(job_id: str, model: str, kind: str) -> int:
     if hasattr(os, "nice"):
         os.nice(NICE)
     settings = Settings.from_json(os.environ[VARIABLE])
+    asked = json.loads(sys.stdin.buffer.read() or b"{}")
     database = open_database(settings.database_url)
     progress = reporting(database, job_id)
     try:
-        database.update_job(job_id, state="running", step="reading the data")
-        if settings.data is None:
-            raise DataError("a job needs data, but the server was started without; start it with --data DATA")
-        run = measure if kind == EVALUATE else learn
+        database.update_job(job_id, state="running", step="reading the model")
         with beating(database, job_id):
-            result = run(Path(settings.models[model]), open_source(settings.data), database, model, progress)
+            result = RUN[kind](settings, database, model, asked, progress)
         database.update_job(job_id, state="done", step="done", progress=1.0, result=result)
         return 0
     except Exception as error:
@@ -132,8 +141,46 @@ def reporting(database: Database, job_id: str) -> Progress:
     return report
 
 
-def measure(folder: Path, source: Source, database: Database, model: str, progress: Progress) -> dict[str, Any]:
+def learn(
+    settings: Settings, database: Database, model: str, asked: Mapping[str, Any], progress: Progress
+) -> dict[str, Any]:
+    """Learn from feedback: go on from the current model, or train again if this is asked for or the only way."""
+    folder = Path(settings.models[model])
+    options = LearnOptions(bool(asked.get("full")), bool(asked.get("force")), n_kept(settings))
+    if not options.full and can_go_on(folder):
+        return learn_more(folder, settings.data, database, model, progress, options)
+    if settings.data is None:
+        raise DataError("a training needs data, but the server was started without; start it with --data DATA")
+    return retrain(folder, open_source(settings.data), database, model, progress, options)
+
+
+def n_kept(settings: Settings) -> int:
+    """Return how many older versions of a model are kept."""
+    return KEPT if settings.keep_versions is None else settings.keep_versions
+
+
+def can_go_on(folder: Path) -> bool:
+    """Return whether the method of a saved model can go on learning."""
+    return isinstance(Tagger.load(folder).model, PartialFit)
+
+
+def edit(
+    settings: Settings, database: Database, model: str, asked: Mapping[str, Any], progress: Progress
+) -> dict[str, Any]:
+    """Edit the labels of a model."""
+    asked = {name: tuple(value) if isinstance(value, list) else value for name, value in asked.items()}
+    folder = Path(settings.models[model])
+    return edit_labels(folder, database, model, progress, LabelEdit(**asked), n_kept(settings))
+
+
+def measure(
+    settings: Settings, database: Database, model: str, asked: Mapping[str, Any], progress: Progress
+) -> dict[str, Any]:
     """Evaluate a model on the test documents, and store the figures for its version."""
+    folder = Path(settings.models[model])
+    if settings.data is None:
+        raise DataError("figures need data, but the server was started without; start it with --data DATA")
+    source = open_source(settings.data)
     version, tagger = read_unreplaced(folder, lambda: (version_of(read_manifest(folder)), Tagger.load(folder)))
     test = source.read_as(tagger.columns_, tagger.fields_).test(tagger.labels_)
     if test is None:
@@ -143,6 +190,9 @@ def measure(folder: Path, source: Source, database: Database, model: str, progre
     name = source.test_path.name if source.test_path is not None else ""
     database.put_figures(model, version, {"data": name, "figures": figures})
     return {"data": name, "n": len(test), "nDCG@5": figures["nDCG@5"]}
+
+
+RUN = {LEARN: learn, LABELS: edit, EVALUATE: measure}
 
 
 if __name__ == "__main__":

@@ -337,7 +337,9 @@ class ModelAnswer(Answer):
     precision: list[PrecisionRow]
     figures: dict[str, Any] | None
     can_learn: bool
+    can_train: bool
     n_feedback: int
+    n_new_feedback: int
     n_inbox: ReviewProgress
 
 

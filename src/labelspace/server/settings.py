@@ -51,6 +51,7 @@ class Settings:
     database: str | None = None  # a URL; None for a file next to the first model
     data: str | None = None  # the data that models are trained on again
     inbox: str | None = None  # a file of documents to review
+    keep_versions: int | None = None  # older versions of each model; None for as many as the library keeps
     api_key_file: str | None = None
     no_auth: bool = False
     read_only: bool = False

@@ -143,7 +143,7 @@ def test_an_idle_lock_ends(cluster):
     database.close()
 
 
-@pytest.mark.parametrize(("version", "remedy"), [(2, "update labelspace"), (0, "restore it from a backup")])
+@pytest.mark.parametrize(("version", "remedy"), [(3, "update labelspace"), (0, "restore it from a backup")])
 def test_another_layout_of_the_tables_is_refused(url, version, remedy):
     database = open_database(url)
     database._connections.write(lambda session: session.change("UPDATE labelspace_schema SET version = ?", version))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from labelspace import store
 from labelspace.data.dataset_file import read_dataset
@@ -30,6 +30,7 @@ from labelspace.experiment.learning.held_out import (
     without_held_out,
 )
 from labelspace.experiment.timing import Seconds, timed
+from labelspace.labels.edits import n_replaced
 from labelspace.models.capabilities import PartialFit, require
 from labelspace.tagger import Tagger
 from labelspace.tagger import learning as tagger_learning
@@ -48,6 +49,8 @@ class Learned:
     change: Change | None
     n_held_out: int  # documents of the data that were not learned, since they are held out
     notes: list[str] = field(default_factory=list)  # what a user should know
+    n_merged_labels: int = 0  # labels of documents that count as those that they were merged into
+    n_retired_labels: int = 0  # labels of documents that were left out
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -57,6 +60,8 @@ class Learned:
             "model": str(self.folder),
             **shown,
             "n_held_out_documents": self.n_held_out,
+            "n_merged_labels": self.n_merged_labels,
+            "n_retired_labels": self.n_retired_labels,
             "learn_seconds": round(self.taken.wall, 3),
             "learn_cpu_seconds": round(self.taken.cpu, 3),
         }
@@ -128,29 +133,46 @@ def learn(
         is_new_sample = compared_on is None
         if compared_on is None:
             chosen, compared_on = put_sample_aside(tagger, chosen)
-        old = None if compared_on is None else document_values(tagger, compared_on.documents)
-        n_labels = len(tagger.labels_)
-        with timed() as taken:
-            left_out = tagger_learning.learn(tagger, chosen.documents, chosen.rejected)
-        change = None
-        if compared_on is not None and old is not None:
-            change = changed(old, document_values(tagger, compared_on.documents), compared_on.source)
-        notes = judge(change, folder, force)
+        n_merged, n_retired = n_replaced(chosen.documents.Y, chosen.documents.labels)
+        step = learn_documents(tagger, versions.next_number(), chosen, compared_on, Origin(path.name, sha256(path)))
+        notes = judge(step.change, folder, force)
         if is_new_sample:
             notes += _sample_notes(tagger, compared_on)
-        version = learned_version(
-            tagger,
-            versions.next_number(),
-            len(chosen.documents),
-            n_labels,
-            left_out,
-            Origin(path.name, sha256(path)),
-            None if change is None else change.figures,
-            forced=change is not None and change.is_loss,
-        )
-        save_version(tagger, versions, version, out, n_kept)
+        save_version(tagger, versions, step.version, out, n_kept)
     n_held_out = len(given.documents) - len(chosen.documents)
-    return Learned(version, out or folder, taken, change, n_held_out, notes)
+    return Learned(step.version, out or folder, step.taken, step.change, n_held_out, notes, n_merged, n_retired)
+
+
+class Step(NamedTuple):
+    """What a model has just learned; it is not saved yet."""
+
+    version: Version
+    taken: Seconds
+    change: Change | None  # None if nothing was compared
+
+
+def learn_documents(
+    tagger: Tagger, number: int, given: LearningDocuments, compared_on: HeldOut | None, origin: Origin
+) -> Step:
+    """Let a model learn from documents, and compare it with what it was before; the version has this number."""
+    old = None if compared_on is None else document_values(tagger, compared_on.documents)
+    n_labels = len(tagger.labels_)
+    with timed() as taken:
+        left_out = tagger_learning.learn(tagger, given.documents, given.rejected)
+    change = None
+    if compared_on is not None and old is not None:
+        change = changed(old, document_values(tagger, compared_on.documents), compared_on.source)
+    version = learned_version(
+        tagger,
+        number,
+        len(given.documents),
+        n_labels,
+        left_out,
+        origin,
+        None if change is None else change.figures,
+        forced=change is not None and change.is_loss,
+    )
+    return Step(version, taken, change)
 
 
 def read_documents(tagger: Tagger, data: Path, options: ReadOptions) -> tuple[Path, LearningDocuments]:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,16 @@ ADD_FEEDBACK = """
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (model, id) DO NOTHING"""
 FEEDBACK_CONTENT = "SELECT text, accepted, rejected, added FROM labelspace_feedback WHERE model = ? AND id = ?"
 FEEDBACK = """
-    SELECT id, text, accepted, rejected, added, annotator AS "by", document, version, created FROM labelspace_feedback
-    WHERE model = ? ORDER BY number LIMIT ? OFFSET ?"""
+    SELECT id, text, accepted, rejected, added, annotator AS "by", document, version, created, is_learned AS learned
+    FROM labelspace_feedback WHERE model = ? ORDER BY number LIMIT ? OFFSET ?"""
 FEEDBACK_COUNT = "SELECT COUNT(*) FROM labelspace_feedback WHERE model = ?"
+NEW_FEEDBACK_COUNT = "SELECT COUNT(*) FROM labelspace_feedback WHERE model = ? AND is_learned = 0"
+NEW_FEEDBACK = """
+    SELECT id, text, accepted, rejected, added, annotator AS "by", document, version, created, is_learned AS learned
+    FROM labelspace_feedback WHERE model = ? AND is_learned = 0 ORDER BY number"""
+SET_BATCH = "UPDATE labelspace_feedback SET batch = ? WHERE model = ? AND id = ? AND is_learned = 0"
+BATCHES = "SELECT DISTINCT batch FROM labelspace_feedback WHERE model = ? AND batch IS NOT NULL"
+SET_LEARNED = "UPDATE labelspace_feedback SET is_learned = ? WHERE model = ? AND batch = ? AND is_learned <> ?"
 FEEDBACK_DOCUMENT = "SELECT document FROM labelspace_feedback WHERE model = ? AND id = ?"
 DELETE_FEEDBACK = "DELETE FROM labelspace_feedback WHERE model = ? AND id = ?"
 # Changes nothing, but other transactions that change the document wait until this one ends.
@@ -95,6 +102,8 @@ def open_database(url: str) -> "Database":
         connections.open()
         if not connections.read(dialects.has_schema):
             connections.write(dialects.create_schema)
+        elif connections.read(dialects.is_old):
+            connections.write(dialects.upgrade_schema)
         connections.read(dialects.check_schema)
     except BaseException:
         connections.close()
@@ -155,6 +164,42 @@ class Database:
         """Return the number of entries."""
         records.check_names(model=model)
         return int(self._connections.read(lambda session: session.value(FEEDBACK_COUNT, model)))
+
+    def count_new_feedback(self, model: str) -> int:
+        """Return the number of entries that were not learned yet."""
+        records.check_names(model=model)
+        return int(self._connections.read(lambda session: session.value(NEW_FEEDBACK_COUNT, model)))
+
+    def take_feedback(self, model: str) -> tuple[str, list[Feedback]]:
+        """Return the entries that were not learned yet, the oldest first, and the name of this batch.
+
+        Once a model that learned the batch is on disk, ``settle_feedback`` marks its entries as learned. If the
+        learning is killed before that, they are in the next batch again.
+        """
+        records.check_names(model=model)
+
+        def take(session: Session) -> tuple[str, list[Feedback]]:
+            entries = [_to_feedback(row) for row in session.rows(NEW_FEEDBACK, model)]
+            batch = batch_of(entries)
+            session.change_each(SET_BATCH, [(batch, model, entry.id) for entry in entries])
+            return batch, entries
+
+        return self._connections.write(take)
+
+    def settle_feedback(self, model: str, learned: Collection[str], is_complete: bool) -> None:
+        """Mark the entries of these batches as learned.
+
+        With ``is_complete`` these are all that the model has learned: entries of other batches are marked as new.
+        """
+        records.check_names(model=model)
+
+        def settle(session: Session) -> None:
+            for row in session.rows(BATCHES, model):
+                is_learned = row["batch"] in learned
+                if is_learned or is_complete:
+                    session.change(SET_LEARNED, int(is_learned), model, row["batch"], int(is_learned))
+
+        self._connections.write(settle)
 
     def add_documents(self, model: str, documents: Sequence[InboxDocument]) -> tuple[int, int]:
         """Store documents for review; return how many were stored, and how many have a text that was known."""
@@ -287,6 +332,12 @@ class Database:
         return self._connections.read(lambda session: session.rows(sql, *values))
 
 
+def batch_of(entries: Sequence[Feedback]) -> str:
+    """Return the name of a batch: a hash of the entries, 64 hexadecimal digits."""
+    content = [[entry.id, entry.text, entry.accepted, entry.rejected, entry.added] for entry in entries]
+    return hashlib.sha256(json_text(content).encode()).hexdigest()
+
+
 def _dialect(url: str) -> Dialect:
     """Return the kind of database that a URL or a path names."""
     found = re.match(r"([A-Za-z][\w+.-]+):", url)  # one letter is a drive
@@ -346,7 +397,7 @@ def _columns(values: Mapping[str, float]) -> list[float]:
 
 def _to_feedback(row: dict[str, Any]) -> Feedback:
     lists = {name: json.loads(row[name]) for name in ("accepted", "rejected", "added")}
-    return Feedback(**{**row, **lists, "created": dialects.iso(row["created"])})
+    return Feedback(**{**row, **lists, "created": dialects.iso(row["created"]), "learned": bool(row["learned"])})
 
 
 def _to_document(row: dict[str, Any]) -> InboxDocument:

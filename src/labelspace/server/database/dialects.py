@@ -4,6 +4,7 @@ SQLite is a file that several processes of one machine share; PostgreSQL a serve
 psycopg. The tables are declared in ``schema.sql``.
 """
 
+import json
 import os
 import re
 import sqlite3
@@ -276,7 +277,12 @@ def _parameters(url: str, psycopg: Any) -> dict[str, str]:  # noqa: ANN401 - a m
     return {name: value for name, value in parts.items() if value is not None}
 
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+LEARNED_BEFORE = """
+    SELECT model, started, result FROM labelspace_jobs WHERE kind = 'learn' AND state = 'done' ORDER BY number"""
+MARK_LEARNED_BEFORE = """
+    UPDATE labelspace_feedback SET is_learned = 1
+    WHERE model = ? AND created < ? AND NOT (accepted = '[]' AND added = '[]')"""
 
 
 def create_schema(session: Session) -> None:
@@ -284,12 +290,42 @@ def create_schema(session: Session) -> None:
     session.rows(session.dialect.lock_schema)
     if has_schema(session):
         return
-    declared = files("labelspace.server.database").joinpath("schema.sql").read_text(encoding="utf-8")
+    _run_file(session, "schema.sql")
+    session.change("INSERT INTO labelspace_schema (version) VALUES (?)", SCHEMA_VERSION)
+
+
+def is_old(session: Session) -> bool:
+    """Return whether the tables are of an older version that can be upgraded."""
+    return schema_version(session) == 1
+
+
+def upgrade_schema(session: Session) -> None:
+    """Bring tables of version 1 up to date, in a transaction; several processes may do so at once."""
+    session.rows(session.dialect.lock_schema)
+    if not is_old(session):
+        return
+    _run_file(session, "upgrade_2.sql")
+    # Each training of version 1 learned from all feedback. What was only rejected may not have been learned: learning
+    # it again does no harm.
+    for row in session.rows(LEARNED_BEFORE):
+        result = json.loads(row["result"] or "null") or {}
+        if result.get("swapped") and row["started"] is not None:
+            session.change(MARK_LEARNED_BEFORE, row["model"], row["started"])
+
+
+def _run_file(session: Session, name: str) -> None:
+    """Run the statements of a file."""
+    declared = files("labelspace.server.database").joinpath(name).read_text(encoding="utf-8")
     lines = [line for line in declared.splitlines() if not line.startswith("--")]
     statements = "\n".join(lines).format(text=session.dialect.text, number=session.dialect.number)
     for statement in filter(str.strip, statements.split(";")):
         session.change(statement)
-    session.change("INSERT INTO labelspace_schema (version) VALUES (?)", SCHEMA_VERSION)
+
+
+def schema_version(session: Session) -> int | None:
+    """Return the version of the tables; None if it is missing."""
+    version: int | None = session.value("SELECT MAX(version) FROM labelspace_schema")
+    return version
 
 
 def has_schema(session: Session) -> bool:
@@ -299,7 +335,7 @@ def has_schema(session: Session) -> bool:
 
 def check_schema(session: Session) -> None:
     """Raise DatabaseError for tables of a different layout."""
-    version = session.value("SELECT MAX(version) FROM labelspace_schema")
+    version = schema_version(session)
     if version == SCHEMA_VERSION:
         return
     remedy = "restore it from a backup, or name another database"

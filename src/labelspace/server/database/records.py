@@ -42,6 +42,7 @@ class Feedback:
     document: str | None = None  # the id of a document in the inbox
     version: str | None = None  # of the model that suggested
     created: str = ""  # ISO, UTC; set when it is stored
+    learned: bool = False  # whether the model has learned it; set by the database
 
     def check(self) -> None:
         """Raise DataError if a database cannot store the entry."""

@@ -6,12 +6,12 @@ from fastapi import APIRouter, Path
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from labelspace.errors import LabelspaceError
-from labelspace.models.capabilities import HasLabelPoints, require
+from labelspace.models.capabilities import HasLabelPoints, PartialFit, require
 from labelspace.report.curves import precision_coverage_svg, reliability_svg
 from labelspace.report.map import map_page
 from labelspace.server import schemas
 from labelspace.server.database import ACTIVE, Job
-from labelspace.server.job import EVALUATE, LEARN, start_job
+from labelspace.server.job import EVALUATE
 from labelspace.server.monitoring import MEDIA_TYPE
 from labelspace.server.problems import ProblemError, documented
 from labelspace.server.routes.feedback import progress
@@ -91,13 +91,17 @@ async def model_answer(state: ServerState, name: str) -> dict[str, Any]:
     loaded = state.loaded(name)
     found = await state.in_thread(state.database.figures, name, loaded.version)
     measured = None if found is None else found["figures"]
+    may_write = not state.settings.read_only
+    has_data = state.settings.data is not None
     return {
         "id": name,
         **loaded.about,
         "ready": True,
         "figures": None if measured is None else {key: measured[key] for key in SHOWN_FIGURES if key in measured},
-        "can_learn": state.settings.data is not None and not state.settings.read_only,
+        "can_learn": may_write and (has_data or isinstance(loaded.tagger.model, PartialFit)),
+        "can_train": may_write and has_data,
         "n_feedback": await state.in_thread(state.database.count_feedback, name),
+        "n_new_feedback": await state.in_thread(state.database.count_new_feedback, name),
         "n_inbox": await progress(state, name),
     }
 
@@ -130,31 +134,6 @@ async def metrics(state: State) -> Response:
     for name in state.models:
         state.publish_drift(name)
     return Response(await state.in_thread(state.monitoring.text), media_type=MEDIA_TYPE)
-
-
-@learning.post(
-    "/models/{model}/learn",
-    status_code=202,
-    response_model=schemas.JobAnswer,
-    summary="Train again with the feedback",
-    dependencies=Writing,
-    responses={409: documented("The server was started without training data, or a training already runs.")},
-)
-async def learn(model: str, state: State) -> Job:
-    """Start a job that trains the model again on the data of ``--data`` and the feedback.
-
-    The job compares both models on held-out documents; the new one replaces the old one if it is no worse. Meanwhile
-    the old one answers.
-    """
-    state.served(model)
-    if state.settings.data is None:
-        detail = "learning needs the training data, but the server was started without; start it with --data DATA"
-        raise ProblemError(409, f"{detail}, the folder or file that {model} was trained on")
-    job = await start_job(state, model, LEARN)
-    if job is None:
-        detail = f"one training of a model runs at a time, but one of {model} does already; see /v1/jobs"
-        raise ProblemError(409, detail)
-    return job
 
 
 @learning.get("/jobs", response_model=schemas.JobsAnswer, summary="Work in the background, newest first")

@@ -1,4 +1,4 @@
-"""Learning from feedback: train again on the data and the feedback, compare on held-out documents, swap if no worse.
+"""Learning from feedback by a full training on the data and all feedback, which replaces the model if it is no worse.
 
 1. Feedback corrects the labels of training documents with the same text: accepted and added labels are put in, rejected
    labels taken out. A new text is a new document with its accepted and added labels; it is left out if its labels were
@@ -8,7 +8,9 @@
 3. The candidate is trained like the current model, with the same method and parameters. If the current model has
    seen held-out documents, the candidate is compared with a model trained like it without them and the feedback.
 4. The candidate takes the place of the current model unless its nDCG@5 is significantly lower (paired bootstrap), or
-   lower by more than ``MAX_LOSS``: few documents make nothing significant.
+   lower by more than ``MAX_LOSS``: few documents make nothing significant. A request may insist on it.
+
+Names of the data that were edited since follow the labels of the current model: renamed, merged or retired.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,11 +25,17 @@ from labelspace import metrics
 from labelspace.data.label_mapping import ones_of_rows, widened
 from labelspace.data.source import Source
 from labelspace.errors import DataError
+from labelspace.experiment.learning.comparison import changed, document_values
 from labelspace.metrics import compare_with_best
 from labelspace.models.registry import create
 from labelspace.server.database import Database, Feedback
+from labelspace.server.learning.feedback_documents import CurrentLabels
+from labelspace.server.learning.learned_batches import settle
+from labelspace.server.learning.outcome import FEEDBACK, LearnOptions, refused, swapped
 from labelspace.tagger import Tagger
-from labelspace.types import Csr, Dataset, Progress, TopK
+from labelspace.tagger.lineage import NAMED_LABELS, Origin, Version, learned_version
+from labelspace.tagger.versions import open_versioned
+from labelspace.types import Csr, Dataset, LabelSpace, Progress, TopK
 
 METRIC = "nDCG@5"
 MAX_LOSS = 1.0  # percentage points
@@ -38,35 +46,78 @@ CURRENT, CANDIDATE = "current", "candidate"
 KS = (1, 3, 5)
 
 
-def learn(folder: Path, source: Source, database: Database, model: str, progress: Progress) -> dict[str, Any]:
+def retrain(
+    folder: Path, source: Source, database: Database, model: str, progress: Progress, options: LearnOptions
+) -> dict[str, Any]:
     """Train the model of a folder again; return the comparison and its outcome as plain values."""
-    current = Tagger.load(folder)
-    source = source.read_as(current.columns_, current.fields_)
-    feedback = database.feedback(model)
-    rest, held_out, held_from = split(source.train(), source, {each.text for each in feedback})
-    train, use = with_feedback(rest, feedback)
-    validation = source.dev(train.labels)
-    reference, compared_with = current, "the current model"
-    if seen_share(current, held_out) > SEEN:  # step 3
-        reference = trained_like(current, rest, validation, progress)
-        compared_with = "the same method without feedback and held-out documents"
-    candidate = trained_like(current, train, validation, progress)
-    progress("comparing both models", 0, 1)
-    result = compared(reference, candidate, held_out)
-    if result["swapped"]:
-        candidate.save(folder)
-    held = {"n": len(held_out), "from": held_from}
-    return {**use._asdict(), **result, "held_out": held, "compared_with": compared_with}
+    with open_versioned(folder) as versions:
+        settle(database, model, versions.lineage)
+        batch, new = database.take_feedback(model)
+        current = Tagger.load(folder)
+        source = source.read_as(current.columns_, current.fields_)
+        feedback = database.feedback(model)
+        are_edited = any(version.made_by == "labels" for version in versions.lineage)
+        known = current.labels_ if are_edited else None
+        documents = following(source.train(), known)
+        rest, held_out, held_from = split(documents, source, {each.text for each in feedback}, known)
+        train, use = with_feedback(rest, feedback)
+        validation = source.dev(train.labels)
+        validation = None if validation is None else following(validation, known)
+        reference, compared_with = current, "the current model"
+        if seen_share(current, held_out) > SEEN:  # step 3
+            reference = trained_like(current, rest, validation, progress)
+            compared_with = "the same method without feedback and held-out documents"
+        candidate = trained_like(current, train, validation, progress)
+        progress("comparing both models", 0, 1)
+        result = compared(reference, candidate, held_out)
+        about = {"mode": "full", **use._asdict(), CURRENT: result[CURRENT], CANDIDATE: result[CANDIDATE]}
+        about |= {"held_out": {"n": len(held_out), "from": held_from}, "compared_with": compared_with}
+        is_worse = not result["swapped"]
+        if is_worse and not options.force:
+            return {**about, **refused(result["reason"])}
+        change = changed(document_values(reference, held_out), document_values(candidate, held_out), held_from)
+        version = trained_version(current, candidate, versions.next_number(), len(new), batch)
+        version = replace(version, held_out=change.figures, forced=is_worse)
+        versions.add(candidate, version, options.n_kept)
+        settle(database, model, versions.lineage)
+    insisted = "; it is used all the same, since this was insisted on" if is_worse else ""
+    return {**about, **swapped(f"{result['reason']}{insisted}", version)}
 
 
-def split(documents: Dataset, source: Source, reviewed: Collection[str]) -> tuple[Dataset, Dataset, str]:
+def trained_version(current: Tagger, candidate: Tagger, number: int, n_new: int, batch: str) -> Version:
+    """Return the version of a model that was trained again with the feedback of a batch, and all before."""
+    known = current.labels_.index
+    new_labels = tuple(name for name in candidate.labels_.names if name not in known)
+    version = learned_version(candidate, number, n_new, len(candidate.labels_), (), Origin(FEEDBACK, batch))
+    return replace(version, made_by="train", n_new_labels=len(new_labels), new_labels=new_labels[:NAMED_LABELS])
+
+
+def following(documents: Dataset, known: LabelSpace | None) -> Dataset:
+    """Return documents with the labels that a model answers now for the names of a file.
+
+    ``known`` are its labels if some of them were edited: renamed, merged or retired.
+    """
+    if known is None:
+        return documents
+    current = CurrentLabels(known)
+    used = np.unique(documents.Y.indices).tolist()
+    names = {label: documents.labels.names[label] for label in used}
+    labels = known.extended(name for name in names.values() if current.find(name) is None)
+    now = CurrentLabels(labels)
+    rows = [sorted(now.ids(names[label] for label in _labels_of(documents.Y, row))) for row in range(len(documents))]
+    return replace(documents, Y=ones_of_rows(rows, len(labels)), labels=labels)
+
+
+def split(
+    documents: Dataset, source: Source, reviewed: Collection[str], known: LabelSpace | None = None
+) -> tuple[Dataset, Dataset, str]:
     """Return documents to train on, held-out documents without reviewed texts, and their source (step 2)."""
     if documents.texts is None:
         raise DataError(f"learning needs texts, but {source.path} has ready-made features; give data with texts")
     test = source.test(documents.labels)
     if test is not None and source.test_path is not None:
         rest = documents
-        held_out = without_texts(test, reviewed)
+        held_out = without_texts(following(test, known), reviewed)
         held_from = source.test_path.name
     else:
         n = len(documents)
@@ -95,13 +146,16 @@ def with_feedback(documents: Dataset, feedback: Sequence[Feedback]) -> tuple[Dat
     rows: dict[str, list[int]] = {}
     for row, text in enumerate(documents.texts or []):
         rows.setdefault(text, []).append(row)
-    space = documents.labels.extended(chain.from_iterable([*each.accepted, *each.added] for each in feedback))
+    known = CurrentLabels(documents.labels)
+    given = chain.from_iterable([*each.accepted, *each.added] for each in feedback)
+    space = documents.labels.extended(name for name in given if known.find(name) is None)
+    current = CurrentLabels(space)
     lists = [_labels_of(documents.Y, row) for row in range(len(documents))]
     new: dict[str, set[int]] = {}
     changed: dict[int, set[int]] = {}  # labels before
     for each in feedback:
-        right = {space.index[name] for name in (*each.accepted, *each.added)}
-        wrong = {space.index[name] for name in each.rejected if name in space.index}
+        right = current.ids((*each.accepted, *each.added))
+        wrong = current.ids(each.rejected)
         for row in rows.get(each.text, []):
             changed.setdefault(row, lists[row])
             lists[row] = (lists[row] | right) - wrong
@@ -147,7 +201,7 @@ def compared(reference: Tagger, candidate: Tagger, held_out: Dataset) -> dict[st
     test = compare_with_best(values)[METRIC]
     significant = test["best"] == CURRENT and test["others"][CANDIDATE]["significant"]
     if loss > MAX_LOSS or (loss > 0 and significant):
-        why = f"{METRIC} of the new model is {loss:.2f} points lower; the current one is kept"
+        why = f"{METRIC} of the new model is {loss:.2f} points lower"
         return {"swapped": False, "reason": why, **figures}
     reason = f"{METRIC} of the new model is {0.0 - loss:+.2f} points against the current"
     return {"swapped": True, "reason": reason, **figures}

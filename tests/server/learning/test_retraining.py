@@ -1,4 +1,4 @@
-"""Learning from feedback: what it changes in the data, which documents decide, and when a model is replaced."""
+"""Training again with feedback: what it changes in the data, which documents decide, when a model is replaced."""
 
 import json
 from dataclasses import replace
@@ -11,11 +11,12 @@ from labelspace.data.source import open_source
 from labelspace.data.texts import dataset_from_names
 from labelspace.errors import DataError
 from labelspace.server.database import Feedback, open_database
-from labelspace.server.learning import (
+from labelspace.server.learning import LearnOptions
+from labelspace.server.learning.retraining import (
     MAX_LOSS,
     compared,
-    learn,
     predicted,
+    retrain,
     seen_share,
     split,
     trained_like,
@@ -246,10 +247,7 @@ def test_a_model_that_is_worse_by_more_than_the_limit_does_not(held_out):
     """3 errors in 200 are 1.5 points: not significant, but too many."""
     found = compared(with_errors(held_out, 0), with_errors(held_out, 3), held_out)
     assert MAX_LOSS < 1.5
-    assert (found["swapped"], found["reason"]) == (
-        False,
-        "nDCG@5 of the new model is 1.50 points lower; the current one is kept",
-    )
+    assert (found["swapped"], found["reason"]) == (False, "nDCG@5 of the new model is 1.50 points lower")
 
 
 def test_a_model_that_is_significantly_worse_does_not():
@@ -300,7 +298,7 @@ def test_feedback_corrects_a_systematic_error(tmp_path, database):
     database.add_feedback("m", [feedback(text, rejected=["bread"], added=["fish"]) for text, _ in wrong])
     database.add_feedback("other", [feedback(wrong[0][0], added=["tea"])])
     steps = []
-    result = learn(folder, source, database, "m", lambda step, done, total: steps.append(step))
+    result = retrain(folder, source, database, "m", lambda step, done, total: steps.append(step), LearnOptions())
     assert (result["swapped"], result["n_feedback"], result["n_corrected_documents"]) == (True, 6, 6)
     assert result["candidate"]["nDCG@5"] > result["current"]["nDCG@5"]
     assert (result["held_out"]["from"], result["compared_with"]) == ("test.jsonl", "the current model")
@@ -315,9 +313,9 @@ def test_a_worse_model_is_not_saved(tmp_path, database):
     before = (folder / "model.json").read_bytes()
     turned = {"fish": "bread", "bread": "tea", "tea": "fish"}
     database.add_feedback("m", [feedback(text, rejected=[had], added=[turned[had]]) for text, (had,) in rows])
-    result = learn(folder, source, database, "m", no_progress)
+    result = retrain(folder, source, database, "m", no_progress, LearnOptions())
     assert (result["swapped"], result["n_corrected_documents"]) == (False, len(rows))
-    assert "the current one is kept" in result["reason"]
+    assert "points lower; the current model is kept" in result["reason"]
     assert (folder / "model.json").read_bytes() == before
 
 
@@ -326,7 +324,7 @@ def test_a_new_label_is_learned_where_the_current_model_has_seen_all(tmp_path, d
     source = write(tmp_path / "data", train=rows_about(WORDS, range(5)), dev=rows_about(WORDS, [9]))
     folder = train(source, tmp_path / "model", method="neighbors")
     database.add_feedback("m", [feedback(f"hot cocoa with milk {i}", added=["cocoa"]) for i in range(4)])
-    result = learn(folder, source, database, "m", no_progress)
+    result = retrain(folder, source, database, "m", no_progress, LearnOptions())
     assert (result["swapped"], result["n_new_documents"]) == (True, 4)
     assert result["compared_with"] == "the same method without feedback and held-out documents"
     assert result["held_out"] == {"n": 4, "from": "a sample of train.jsonl"}

@@ -1,0 +1,84 @@
+"""Edits of labels that a request asks for: each makes a version of the model."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from labelspace.errors import DataError
+from labelspace.labels import edits
+from labelspace.models.capabilities import AddsLabels, PartialFit, require
+from labelspace.server.database import Database
+from labelspace.server.learning.learned_batches import settle
+from labelspace.tagger import Tagger
+from labelspace.tagger.lineage import edited_version
+from labelspace.tagger.versions import open_versioned
+from labelspace.types import Progress
+
+Action = Literal["add", "change", "retire", "merge"]
+
+
+@dataclass(frozen=True)
+class LabelEdit:
+    """An edit of a label, which is named by its unique name."""
+
+    action: Action
+    label: str
+    name: str | None = None  # the new name
+    into: str | None = None  # the label that it is merged into
+    alt: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+
+    def check(self, tagger: Tagger) -> None:
+        """Raise an error for an edit that cannot be made of a model, before anything is done."""
+        labels = tagger.labels_
+        if self.action == "add":
+            known = labels.find(self.label)
+            if known is None or labels.in_use[known]:
+                edits.check_new_name(labels, self.label)
+            is_placed = isinstance(tagger.model, AddsLabels) and bool(self.examples)
+            if known is None and not is_placed:
+                require(tagger.model, PartialFit)
+            return
+        label = edits.label_in_use(labels, self.label)
+        if self.name is not None:
+            edits.check_new_name(labels, self.name)
+        if self.into is not None and edits.label_in_use(labels, self.into) == label:
+            raise DataError(f"a label is merged into another one, but {self.label!r} is given twice; name another one")
+
+    def make(self, tagger: Tagger) -> None:
+        """Edit the labels of a tagger."""
+        self.check(tagger)
+        if self.action == "add":
+            tagger.add_label(self.label, list(self.examples) or None, alt=self.alt)
+        elif self.action == "retire":
+            tagger.retire_label(self.label)
+        elif self.action == "merge":
+            assert self.into is not None
+            tagger.merge_labels(self.label, self.into)
+        else:
+            if self.name is not None:
+                tagger.rename_label(self.label, self.name)
+            if self.alt:
+                tagger.add_label(self.name or self.label, alt=self.alt)
+
+
+def edit_labels(
+    folder: Path, database: Database, model: str, progress: Progress, edit: LabelEdit, n_kept: int
+) -> dict[str, Any]:
+    """Edit the labels of the model of a folder, as a new version; return what was done as plain values."""
+    with open_versioned(folder) as versions:
+        tagger = Tagger.load(folder)
+        n_labels = len(tagger.labels_)
+        progress("editing labels", 0, 1)
+        edit.make(tagger)
+        version = edited_version(tagger, versions.next_number(), n_labels)
+        version = replace(version, n_new_documents=len(edit.examples))
+        versions.add(tagger, version, n_kept)
+        settle(database, model, versions.lineage)
+    return {
+        "action": edit.action,
+        "label": edit.name or edit.label,
+        "swapped": True,
+        "version": version.number,
+        "n_labels": version.n_labels,
+    }

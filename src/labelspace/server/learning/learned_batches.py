@@ -1,0 +1,64 @@
+"""Which feedback a model has learned: its lineage says so, and the database follows it.
+
+1. Entries that were not learned get the name of a batch, a hash of them, before they are learned.
+2. The version that learned them has this name in its lineage.
+3. Entries of the batches in the lineage are marked as learned.
+
+A process that is killed after step 1 leaves entries that are learned next time. One that is killed after step 2 leaves
+entries that the next one marks, before it takes any. After a rollback, what later versions had learned is new again.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from labelspace.server.database import Database
+from labelspace.server.learning.outcome import FEEDBACK
+from labelspace.tagger.lineage import Version
+from labelspace.tagger.versions import open_versioned, rollback
+
+
+class LearnedBatches(NamedTuple):
+    """The batches of feedback in a model."""
+
+    names: frozenset[str]
+    is_complete: bool  # whether the lineage reaches back to a training without feedback
+
+
+def learned_batches(lineage: Sequence[Version]) -> LearnedBatches:
+    """Return the batches that the last version of a lineage has learned, itself or before.
+
+    >>> lineage = [Version(1, "train"), Version(2, "learn", data="feedback", sha256="a"),
+    ...     Version(3, "learn", data="feedback", sha256="b"), Version(4, "rollback", restored=2)]
+    >>> sorted(learned_batches(lineage).names), learned_batches(lineage).is_complete
+    (['a'], True)
+    """
+    places = {version.number: at for at, version in enumerate(lineage)}
+    names: set[str] = set()
+    at = len(lineage) - 1
+    while at >= 0:
+        version = lineage[at]
+        if version.restored is not None:
+            before = places.get(version.restored, -1)
+            at = before if before < at else -1  # a rollback goes to an earlier version
+            continue
+        if version.data == FEEDBACK and version.sha256 is not None:
+            names.add(version.sha256)
+        elif version.made_by == "train":
+            return LearnedBatches(frozenset(names), True)
+        at -= 1
+    return LearnedBatches(frozenset(names), False)
+
+
+def settle(database: Database, model: str, lineage: Sequence[Version]) -> None:
+    """Mark the feedback that a model has learned; only the process that may change the model does so."""
+    learned = learned_batches(lineage)
+    database.settle_feedback(model, learned.names, learned.is_complete)
+
+
+def go_back(folder: Path, database: Database, model: str, to: int, n_kept: int) -> Version:
+    """Go back to a kept version; what later versions learned from feedback is new again."""
+    made = rollback(folder, to, n_kept)
+    with open_versioned(folder) as versions:
+        settle(database, model, versions.lineage)
+    return made
