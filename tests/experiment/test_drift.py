@@ -156,7 +156,8 @@ def test_the_test_of_two_proportions_is_rarely_wrong():
     none = changed_labels(np.zeros(3), 100, np.zeros(3), 1000)
     assert (none.labels.size, none.n_tested) == (0, 0)
     assert changed_labels(np.array([0.0]), 1000, np.array([100]), 1000).labels.tolist() == [0]
-    assert changed_labels(np.array([40.0]), 1000, np.array([100]), 1000, less_often=5.0).labels.tolist() == []
+    assert changed_labels(np.array([0.0]), 1000, np.array([100]), 1000, may_fall=False).labels.tolist() == []
+    assert changed_labels(np.array([99.0]), 1000, np.array([10]), 1000, may_fall=False).labels.tolist() == [0]
 
 
 def test_unknown_words_are_counted_once_per_document():

@@ -29,7 +29,7 @@ def drift(
     """Tell whether documents have moved away from those that a model learned from, and what to do.
 
     Unknown words, the probability of the best label, calibration if documents have labels, and labels that are
-    suggested more or less often than they were given in training. DATA may be larger than memory.
+    suggested more often than they were given in training. DATA may be larger than memory.
     """
     from labelspace.errors import DataError
     from labelspace.experiment.drift import find_drift

@@ -23,7 +23,7 @@ DRIFT = {
     "unknown_words_ratio": "Share of the words of the documents that the model does not know.",
     "unknown_words_expected_ratio": "Share of unknown words to expect in documents like those of the training.",
     "top_probability": "Mean probability of the best label of the documents.",
-    "labels_changed": "Labels that are suggested more or less often than they were given in training, beyond chance.",
+    "labels_changed": "Labels that are suggested more often than they were given in training, beyond chance.",
     "reviewed_documents": "Documents among the last with feedback on their labels: what the calibration error is of.",
     "calibration_error": "ECE@5: mean gap between a probability and how often such suggestions were accepted.",
     "verdict": "0: too few documents. 1: nothing to do. 2: look at labels that changed. 3: learn from such documents.",
