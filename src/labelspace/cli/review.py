@@ -27,7 +27,7 @@ def review(
     order: Annotated[
         Literal["uncertain", "disagreement", "rare", "suspicious", "random"],
         Option(
-            help="uncertain: most wrong suggestions expected. disagreement: members of an ensemble differ. rare: a "
+            help="uncertain: the first suggestion is likely wrong. disagreement: members of an ensemble differ. rare: a "
             "label of few documents is in doubt. suspicious: the model finds a given label impossible. random."
         ),
     ] = "uncertain",
