@@ -14,6 +14,7 @@ from labelspace.cli import (
     evaluate,
     explain,
     inspect,
+    labels,
     learn,
     reproduce,
     serve,
@@ -43,6 +44,10 @@ data_app = typer.Typer(
     name="data", help="Show statistics of data sets, check, clean, convert and make them.", no_args_is_help=True
 )
 app.add_typer(data_app)
+labels_app = typer.Typer(
+    name="labels", help="List and edit the labels of a model; each edit makes a version.", no_args_is_help=True
+)
+app.add_typer(labels_app)
 vocab_app = typer.Typer(
     name="vocab", help="Import vocabularies: labels with URIs and a hierarchy.", no_args_is_help=True
 )
@@ -96,6 +101,15 @@ COMMANDS: dict[typer.Typer, dict[str, Callable[..., None]]] = {
         "warmup": warmup.warmup,
     },
     data_app: {"stats": data.stats, "check": data.check, "convert": data.convert, "synthetic": data.synthetic},
+    labels_app: {
+        "list": labels.list_labels,
+        "add": labels.add,
+        "retire": labels.retire,
+        "rename": labels.rename,
+        "merge": labels.merge,
+        "split": labels.split,
+        "edit": labels.edit,
+    },
     vocab_app: {"import": vocab.import_file},
 }
 for group, commands in COMMANDS.items():

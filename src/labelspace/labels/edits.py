@@ -242,6 +242,8 @@ def answered(labels: LabelSpace, top: TopK, k: int, are_probabilities: bool) -> 
     if not labels.n_merged or labels.current is None:
         return TopK(top.labels[:, :k], top.scores[:, :k]).padded(k)
     now = np.where(top.labels >= 0, labels.current[np.maximum(top.labels, 0)], -1)
+    if np.array_equal(now, top.labels):  # most documents have no merged label
+        return TopK(top.labels[:, :k], top.scores[:, :k]).padded(k)
     order = np.argsort(now, axis=1, kind="stable")  # equal labels are adjacent, the best ranked first
     ids, scores = (np.take_along_axis(values, order, axis=1) for values in (now, top.scores))
     is_first = np.ones(ids.shape, bool)
