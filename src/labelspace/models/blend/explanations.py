@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from math import factorial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from labelspace.models.blend.model import Blend
 
 OTHER_LABELS = "other labels"  # the name of the share of a document's other labels
+REJECTED = "rejected for similar documents"  # the name of the share of a person's rejections
 # A member's evidence is scaled between these bounds: beyond, words would get shares that are not theirs, or none.
 MAX_SCALE = 3.0
 MIN_SCALE = 0.05
@@ -104,7 +106,19 @@ class BlendEvidence:
             if self.blend.recalibration_ is not None:
                 slope, shift = self.blend.recalibration_.line.tolist()
                 log_odds, baseline, shares = slope * log_odds + shift, slope * baseline + shift, slope * shares
-        return self._assembled(label, row, log_odds, baseline, shares, by_member)
+        evidence = self._assembled(label, row, log_odds, baseline, shares, by_member)
+        change = self._change_by_rejections(label)
+        if not change:
+            return evidence
+        members = [*evidence.members, MemberShare(REJECTED, None, None, change)]
+        return replace(evidence, log_odds=evidence.log_odds + change, members=members)
+
+    def _change_by_rejections(self, label: int) -> float:
+        """Return what the rejections of the label for similar documents add to its log-odds."""
+        at = np.flatnonzero(self.table.labels == label)
+        if self.blend.rejections_ is None or not len(at):
+            return 0.0
+        return float(self.blend.rejections_.changes(self.blend.compared(self.views), self.table)[at[0]])
 
     def _row(self, label: int) -> Floats:
         """Return the label's row of the stacking table, or of the further candidates (step 1)."""

@@ -26,6 +26,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
@@ -335,7 +336,7 @@ class Blend(Model):
         table = stacking.stacking_table(predicted, self.n_candidates, self.pairs_.log_counts)
         probabilities = self._recalibrated(self.both_passes(table))
         if self.rejections_ is not None:
-            probabilities = self.rejections_.apply(views[str(self._compared_view)], table, probabilities)
+            probabilities = self.rejections_.apply(self.compared(views), table, probabilities)
         weights = self._label_weights
         table.rank(probabilities if weights is None else probabilities * weights[table.labels], out, allowed)
         if not depth:
@@ -386,31 +387,39 @@ class Blend(Model):
         still hold. Documents of which only rejected labels are known do not count there: they would make every
         probability too low.
         """
-        complete = np.flatnonzero(new.are_complete)
-        recalibration = self._updated_recalibration(new.X.rows(complete), new.Y[complete])
+        table = stacking.stacking_table(self.member_topk(new.X), self.n_candidates, self.pairs_.log_counts)
+        before = self.both_passes(table)
+        recalibration = self._updated_recalibration(table, before, new)
+        rejections = self._extended_rejections(table, before, new)
         members, left_out = [copy(member) for member in self.members_], []
         for member, view in zip(members, self.member_views_, strict=True):
-            cannot = str(Member(member.name, view))
-            if not isinstance(member, PartialFit):
-                left_out.append(cannot)
-                continue
-            X = member.read(view_for(member, new.X, view))
-            try:
-                left_out += [f"{member.name}: {part}" for part in go_on(member, new._replace(X=X))]
-            except ParameterError:  # it was saved before what it needs was kept
-                left_out.append(cannot)
-        self.members_, self.recalibration_ = members, recalibration
-        self.pairs_ = add_pairs(self.pairs_, new.Y[complete])
-        self.rejections_ = self._extended_rejections(new)
+            left_out += _learn_or_name(member, view, new)
+        self.members_, self.recalibration_, self.rejections_ = members, recalibration, rejections
+        self.pairs_ = add_pairs(self.pairs_, new.Y[np.flatnonzero(new.are_complete)])
         return left_out
 
-    def _extended_rejections(self, new: NewDocuments) -> Rejections | None:
+    def _updated_recalibration(self, table: StackingTable, before: Floats, new: NewDocuments) -> Recalibration | None:
+        """Return the recalibration after complete documents, whose candidates had these probabilities."""
+        counted = np.repeat(new.are_complete, np.diff(table.ends))
+        if not counted.any() or not len(self.forest_.roots):
+            return self.recalibration_
+        right = table.targets(new.Y) > 0
+        line = self.recalibration_ or Recalibration.start()
+        return line.updated(before[counted], right[counted], int(new.are_complete.sum()))
+
+    def _extended_rejections(self, table: StackingTable, before: Floats, new: NewDocuments) -> Rejections | None:
         """Return the rejections with those of new documents; None as long as there are none."""
         view = self._compared_view
         if view is None or (self.rejections_ is None and not new.rejected.nnz):
             return None
-        before = self.rejections_ or Rejections.none(new.X.width(view), self.n_labels_)
-        return before.extended(new.X[view], new.Y, new.rejected)
+        known = self.rejections_ or Rejections.none(new.X.width(view), self.n_labels_)
+        probabilities = sp.csr_matrix((before, table.labels, table.ends), shape=new.Y.shape)
+        return known.extended(self.compared(new.X), new, probabilities)
+
+    def compared(self, views: Views) -> Csr:
+        """Return documents under the view by which they are compared with those that labels were rejected for."""
+        X: Csr = views[str(self._compared_view)]
+        return X
 
     @property
     def _compared_view(self) -> str | None:
@@ -443,19 +452,10 @@ class Blend(Model):
             if len(columns):
                 insert_features(member, {member.view.name: columns})
         self.members_ = members
-        view = self._compared_view
-        if self.rejections_ is not None and view in at:
-            self.rejections_ = self.rejections_.insert_features(at[view])
+        compared = at.get(str(self._compared_view))
+        if self.rejections_ is not None and compared is not None:
+            self.rejections_ = self.rejections_.insert_features(compared)
 
-    def _updated_recalibration(self, views: Views, Y: Csr) -> Recalibration | None:
-        """Return the recalibration after documents that the members have not learned yet."""
-        if not views.n or not len(self.forest_.roots):
-            return self.recalibration_
-        table = stacking.stacking_table(self.member_topk(views), self.n_candidates, self.pairs_.log_counts)
-        right = table.targets(Y) > 0
-        return (self.recalibration_ or Recalibration.start()).updated(self.both_passes(table), right, views.n)
-
-    @property
     def names_documents(self) -> bool:  # type: ignore[override]
         """Whether evidence of a member names documents; before the training, whether it may."""
         if hasattr(self, "members_"):
@@ -501,3 +501,15 @@ class Blend(Model):
         super().attach_labels(labels)
         for member in self.members_:
             member.attach_labels(labels)
+
+
+def _learn_or_name(member: Model, view: str, new: NewDocuments) -> list[str]:
+    """Let a member learn from its view of documents; return the names of the parts that cannot."""
+    cannot = [str(Member(member.name, view))]
+    if not isinstance(member, PartialFit):
+        return cannot
+    X = member.read(view_for(member, new.X, view))
+    try:
+        return [f"{member.name}: {part}" for part in go_on(member, new._replace(X=X))]
+    except ParameterError:  # it was saved before what it needs was kept
+        return cannot
