@@ -1,14 +1,16 @@
-"""Compile kernels ahead of time: train on a few documents, save and load the model, tag, and explain a label."""
+"""Compile kernels ahead of time: train on a few documents, save and load the model, tag, explain a label, and learn."""
 
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from labelspace.data.source import read_dataset, write_dataset
 from labelspace.data.synthetic import planted
-from labelspace.models.capabilities import Explains
+from labelspace.errors import ParameterError
+from labelspace.models.capabilities import Explains, PartialFit
 from labelspace.models.registry import create, method
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, Progress, no_progress
@@ -37,7 +39,7 @@ def reads_features(name: str, documents: Dataset) -> bool:
 def compile_kernels(
     name: str, documents: Dataset, params: Mapping[str, Any] | None = None, progress: Progress = no_progress
 ) -> None:
-    """Run all that a method compiles: training with as few steps as it allows, saving, loading, tagging, explaining."""
+    """Run all that a method compiles: training in as few steps as it allows, saving, loading, tagging, learning more."""
     few = {key: value for key, value in FEW.items() if key in method(name).defaults()}
     # set_params checks nothing: some of these parameters may have no effect together.
     tagger = Tagger(create(name).set_params(**{**(params or {}), **few}))
@@ -50,3 +52,6 @@ def compile_kernels(
         loaded.predict_topk(inputs, k=3, include=loaded.labels_.names[:3])
         if isinstance(loaded.model, Explains):
             loaded.explain(inputs[0], k=1)
+        if isinstance(loaded.model, PartialFit):
+            with suppress(ParameterError):  # a method may be able to learn with some settings only
+                loaded.learn(documents.rows(range(2)))
