@@ -27,8 +27,8 @@ def review(
     order: Annotated[
         Literal["uncertain", "disagreement", "rare", "suspicious", "random"],
         Option(
-            help="uncertain: the first suggestion is likely wrong. disagreement: members of an ensemble differ. rare: a "
-            "label of few documents is in doubt. suspicious: the model finds a given label impossible. random."
+            help="uncertain: the first suggestion is likely wrong. disagreement: members of an ensemble differ. rare: "
+            "a label of few documents is in doubt. suspicious: the model finds a given label impossible. random."
         ),
     ] = "uncertain",
     n: Annotated[int, Option("-n", min=1, help="Number of documents; a tenth of them is drawn at random.")] = 50,
