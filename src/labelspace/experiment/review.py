@@ -20,7 +20,7 @@ nearest one taken, the cosine of their words). Every tenth document is drawn at 
 What to call uncertain was chosen by ``benchmarks/annotation.py``: the sums of p (1 - p) and of min(p, 1 - p) over the
 labels that are shown, the expected number of wrong decisions, teach a model less than documents drawn at random. They
 prefer documents with many labels that are likely to some degree. On CookingSE, from 1,000 documents on, 2,800 that are
-chosen teach a blend which is trained again as much as about 3,500 at random (``uncertain``) or 3,850 (``disagreement``),
+chosen teach a blend which is trained again as much as about 3,500 at random (``uncertain``, 3,850 ``disagreement``),
 and a blend which goes on learning as much as 3,900 (both).
 """
 
