@@ -37,6 +37,11 @@ class LearningDocuments(NamedTuple):
         at = np.flatnonzero(chosen)
         return LearningDocuments(self.documents.rows(at), self.rejected[at])
 
+    def judged(self) -> LearningDocuments:
+        """Return the documents with labels or rejected labels; nothing is known of others, such as those to review."""
+        known = (np.diff(self.documents.Y.indptr) > 0) | (np.diff(self.rejected.indptr) > 0)
+        return self if known.all() else self.rows(known)
+
 
 def stored_held_out(tagger: Tagger) -> HeldOut | None:
     """Return the sample that is stored with a model."""

@@ -126,16 +126,17 @@ def learn(
     options = options or ReadOptions()
     check_target(folder, out)
     with opened(folder, out) as (tagger, versions):
-        path, given = read_documents(tagger, data, options)
+        path, read = read_documents(tagger, data, options)
+        given = read.judged()
         compared_on = given_held_out(tagger, held_out, data, options)
         chosen = without_held_out(tagger, given, compared_on)
-        _check_left(given, chosen, path)
+        _check_left(read, chosen, path)
         is_new_sample = compared_on is None
         if compared_on is None:
             chosen, compared_on = put_sample_aside(tagger, chosen)
         n_merged, n_retired = n_replaced(chosen.documents.Y, chosen.documents.labels)
         step = learn_documents(tagger, versions.next_number(), chosen, compared_on, Origin(path.name, sha256(path)))
-        notes = judge(step.change, folder, force)
+        notes = _unjudged_notes(len(read.documents) - len(given.documents)) + judge(step.change, folder, force)
         if is_new_sample:
             notes += _sample_notes(tagger, compared_on)
         save_version(tagger, versions, step.version, out, n_kept)
@@ -187,12 +188,17 @@ def read_documents(tagger: Tagger, data: Path, options: ReadOptions) -> tuple[Pa
 
 
 def _check_left(given: LearningDocuments, chosen: LearningDocuments, path: Path) -> None:
+    if not given.documents.Y.nnz and not given.rejected.nnz:
+        rule = f"learning needs labels, but no document of {path} has any"
+        raise DataError(f"{rule}; name the column of the labels: --labels tags")
     if not len(chosen.documents):
         rule = f"learning needs documents that are not held out, but all {len(given.documents):,} of {path} are"
         raise DataError(f"{rule}; give others")
-    if not chosen.documents.Y.nnz and not chosen.rejected.nnz:
-        rule = f"learning needs labels, but no document of {path} has any"
-        raise DataError(f"{rule}; name the column of the labels: --labels tags")
+
+
+def _unjudged_notes(n: int) -> list[str]:
+    """Say how many documents were left out because nothing is known of them."""
+    return [f"{n:,} documents have neither labels nor rejected labels, and were left out"] if n else []
 
 
 def _sample_notes(tagger: Tagger, sample: HeldOut | None) -> list[str]:

@@ -205,6 +205,7 @@ class _Run:
             raise errors[first]
 
     def _learn(self, given: LearningDocuments) -> None:
+        given = given.judged()
         chosen = without_held_out(self.tagger, given, self.held_out)
         n = len(chosen.documents)
         self.n_held_out += len(given.documents) - n
