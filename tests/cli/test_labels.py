@@ -123,8 +123,11 @@ def test_many_edits_at_once_or_none(run, model):
     code, out, _ = run("labels", "edit", model, "--from", "all.jsonl", "--json")
     assert code == 0
     assert json.loads(out)["changes"] == [
-        "renamed 'soup' to 'stew'", "merged 'tea' into 'stew'", "added 'cake' with 1 synonym", "retired 'rice'",
-    ]  # fmt: skip
+        "renamed 'soup' to 'stew'",
+        "merged 'tea' into 'stew'",
+        "added 'cake' with 1 synonym",
+        "retired 'rice'",
+    ]
     before = digest(Path(model))
     Path("bad.csv").write_text("label,new\nbread,loaf\ncaek,tart\n")
     code, out, err = run("labels", "rename", model, "--from", "bad.csv")

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+import labelspace
+from tests.checks import digest
+
 A = "http://example.org/"
 CSV = f"uri,label_en,label_fi,notation,broader\n{A}1,animals,,,\n{A}2,cats,kissat,02,{A}1\n{A}3,dogs,koirat,03,{A}1\n"
 
@@ -82,3 +85,62 @@ def test_documents_may_name_labels_by_uri(run, pets, tmp_path):
     assert json.loads(out)["results"][0]["labels"][0]["label"] == "cats"
     table = run("predict", "model", "a leash", "--k", "1")[1]
     assert ["dogs", "03", f"{A}3"] in [line.split()[:3] for line in table.splitlines()]
+
+
+NEW = CSV.replace("cats", "house cats").replace("dogs,koirat,03", ",,") + f"{A}4,fish,,,{A}1\n"
+
+
+@pytest.fixture
+def pet_model(run, pets, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    run("vocab", "import", pets, "--out", "data")
+    rows = [{"text": f"{name} {at}", "labels": [name]} for name in ("animals", "cats", "dogs") for at in range(8)]
+    Path("data/train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run("train", "data", "--method", "lexical", "--out", "model")[0] == 0
+    Path("new.csv").write_text(NEW)
+    return "model"
+
+
+def test_a_new_edition_in_a_model_and_its_dry_run(run, pet_model):
+    before = digest(Path(pet_model))
+    code, dry, err = run("vocab", "update", pet_model, "new.csv", "--dry-run")
+    assert code == 0
+    assert err == ""
+    assert digest(Path(pet_model)) == before
+    code, out, _ = run("vocab", "update", pet_model, "new.csv")
+    assert out.splitlines() == [
+        "new.csv: 3 concepts (csv), names in en (change it with --language)",
+        "1 added: fish",
+        "1 renamed, the name before is a synonym: cats -> house cats",
+        "1 deprecated without a replacement, retired: dogs",
+        "3 labels in use; model is version 2",
+    ]
+    assert dry.splitlines()[:-1] == out.splitlines()[:-1]
+    assert dry.splitlines()[-1] == "3 labels in use; nothing is written to model: --dry-run"
+    tagger = labelspace.load(pet_model)
+    assert {name for name, _ in tagger.tag("a fish and a cat")} == {"house cats", "fish"}
+    assert tagger.tag("dogs") == []
+    made = tagger.lineage_[-1]
+    assert (made.made_by, made.data, made.new_labels) == ("labels", "new.csv", ("fish",))
+    code, out, _ = run("vocab", "update", pet_model, "new.csv")
+    assert out.splitlines()[-2:] == [
+        "the labels are the same as before",
+        "3 labels in use; nothing is written to model",
+    ]
+    assert run("rollback", pet_model)[0] == 0
+    assert digest(Path(pet_model)) == before
+
+
+def test_an_edition_as_json_and_what_is_refused(run, pet_model):
+    found = json.loads(run("vocab", "update", pet_model, "new.csv", "--json", "--examples", "1")[1])
+    assert (found["version"], found["n_in_use"], found["added"], found["retired"], found["gone"]) == (2, 3, 1, 1, 0)
+    assert found["examples"]["renamed"] == ["cats -> house cats"]
+    assert found["notes"] == {}
+    for arguments, said in [
+        (("nothing", "new.csv"), "nothing"),
+        ((pet_model, "none.ttl"), "none.ttl does not"),
+        ((pet_model, "new.pdf"), "a vocabulary must end with"),
+    ]:
+        code, out, err = run("vocab", "update", *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert said in err

@@ -49,7 +49,7 @@ labels_app = typer.Typer(
 )
 app.add_typer(labels_app)
 vocab_app = typer.Typer(
-    name="vocab", help="Import vocabularies: labels with URIs and a hierarchy.", no_args_is_help=True
+    name="vocab", help="Import and update vocabularies: labels with URIs and a hierarchy.", no_args_is_help=True
 )
 app.add_typer(vocab_app)
 
@@ -110,7 +110,7 @@ COMMANDS: dict[typer.Typer, dict[str, Callable[..., None]]] = {
         "split": labels.split,
         "edit": labels.edit,
     },
-    vocab_app: {"import": vocab.import_file},
+    vocab_app: {"import": vocab.import_file, "update": vocab.update},
 }
 for group, commands in COMMANDS.items():
     for name, command in commands.items():

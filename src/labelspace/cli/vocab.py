@@ -1,4 +1,4 @@
-"""The command vocab import."""
+"""The commands vocab import and vocab update."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from labelspace.cli.arguments import Json
+from labelspace.cli.arguments import Json, Keep, ModelPath
 from labelspace.cli.console import print_json, print_line
 from labelspace.cli.notes import note
 
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
     from labelspace.data.vocabularies import Update
+    from labelspace.tagger.vocabulary_update import VocabularyUpdate
 
 KINDS = ("new", "renamed", "changed", "gone", "returned")
 
@@ -67,6 +68,75 @@ def import_file(
         print_line(line)
     for line in written_lines(update, written) if written else [f"nothing is written to {folder}: --dry-run"]:
         print_line(line)
+
+
+def update(
+    model: ModelPath,
+    file: Annotated[Path, Argument(metavar="FILE", help="The new edition, in a format of `vocab import`.")],
+    language: Annotated[
+        str | None, Option(metavar="en", help="Language of the names. Default: that of the model's labels.")
+    ] = None,
+    format: Annotated[
+        str | None, Option(help="turtle, rdfxml, jsonld, ntriples, csv, tsv or list. Default: by the file's ending.")
+    ] = None,
+    encoding: Annotated[
+        str | None, Option(help="Text encoding of tables, lists and N-Triples. Default: utf-8.")
+    ] = None,
+    delimiter: Annotated[str | None, Option(help="Mark between the cells of a CSV file. Default: detected.")] = None,
+    dry_run: Annotated[bool, Option(help="Say what would change, and write nothing.")] = False,
+    examples: Annotated[int, Option(min=0, help="Examples of each change.")] = 3,
+    keep: Keep = None,
+    as_json: Json = False,
+) -> None:
+    """Bring a new edition of its vocabulary into a model, without training: the version before is kept.
+
+    Labels are matched by URI. New ones are answered by their names at once, if
+    the method reads names. Deprecated ones are merged into what replaces them
+    (dct:isReplacedBy), or retired. Those that FILE does not have stay.
+    """
+    from labelspace import store
+    from labelspace.data.read_options import ReadOptions
+    from labelspace.data.vocabularies import read_vocabulary, vocabulary_format
+    from labelspace.experiment.learning.learn import sha256
+    from labelspace.tagger.lineage import Origin
+    from labelspace.tagger.vocabulary_update import update_saved
+
+    store.read_manifest(model)
+    kind = vocabulary_format(file, format)
+    vocabulary = read_vocabulary(file, kind, language, ReadOptions(encoding=encoding, delimiter=delimiter))
+    n_kept = store.KEPT if keep is None else keep
+    origin = Origin(file.name, sha256(file))
+    made = update_saved(model, vocabulary, language, origin=origin, n_kept=n_kept, dry_run=dry_run)
+    found = made.update
+    n_in_use = int(found.after.in_use.sum())
+    if as_json:
+        counts = {kind: len(labels) for kind, labels in found.changes.items()}
+        shown = {kind: found.examples(kind, examples) for kind in found.changes}
+        about = {"model": str(model), "file": str(file), "format": kind, "language": found.language or None}
+        notes = {each.key: each.count for each in found.notes}
+        print_json({**about, "version": made.number, "n_in_use": n_in_use, **counts, "notes": notes, "examples": shown})
+        return
+    named = f"names in {found.language}" if found.language else "names without a language"
+    chosen = "" if language else " (change it with --language)"
+    print_line(f"{file}: {len(vocabulary):,} concepts ({kind}), {named}{chosen}")
+    for each in found.notes:
+        note(str(each))
+    for line in model_change_lines(found, examples):
+        print_line(line)
+    saved = f"{model} is version {made.number}" if made.number is not None else f"nothing is written to {model}"
+    print_line(f"{n_in_use:,} labels in use; {saved}{': --dry-run' if dry_run else ''}")
+
+
+def model_change_lines(found: VocabularyUpdate, examples: int) -> list[str]:
+    """Say what happens to the labels of a model, in a line per kind of change."""
+    from labelspace.tagger.vocabulary_update import MEANINGS
+
+    lines = []
+    for kind, labels in found.changes.items():
+        shown = found.examples(kind, examples)
+        more = f": {', '.join(shown)}{', ...' if len(shown) < len(labels) else ''}" if shown else ""
+        lines += [f"{len(labels):,} {MEANINGS[kind]}{more}"] if labels else []
+    return [*lines, "the labels are the same as before"] if found.is_empty else lines
 
 
 def default_folder(file: Path) -> Path:

@@ -17,7 +17,7 @@ from labelspace.labels import edits
 from labelspace.tagger import learning
 from labelspace.tagger.lineage import UNKNOWN, Origin, Version, edited_version
 from labelspace.tagger.tagger import Tagger
-from labelspace.tagger.versions import open_versioned
+from labelspace.tagger.versions import VersionedModel, open_versioned
 from labelspace.types import LabelSpace
 
 Action = Literal["add", "retire", "rename", "merge"]
@@ -149,9 +149,14 @@ def edit_saved(
         tagger = Tagger.load(folder)
         before = tagger.labels_
         found = edit(tagger)
-        made = edited_version(tagger, versions.next_number(), len(before))
-        n_new = tagger.labels_.n_documents - before.n_documents
-        made = replace(made, n_new_documents=n_new, data=origin.data, sha256=origin.sha256)
+        made = next_version(tagger, versions, before, origin)
         if not dry_run:
             versions.add(tagger, made, n_kept)
     return found, tagger, made
+
+
+def next_version(tagger: Tagger, versions: VersionedModel, before: LabelSpace, origin: Origin) -> Version:
+    """Return the version of a tagger whose labels have just been edited."""
+    made = edited_version(tagger, versions.next_number(), len(before))
+    n_new = tagger.labels_.n_documents - before.n_documents
+    return replace(made, n_new_documents=n_new, data=origin.data, sha256=origin.sha256)

@@ -6,9 +6,12 @@
 3. The hierarchy is skos:broader, and skos:narrower turned round. Links to resources that are no concepts here are left
    out.
 4. Concepts are sorted by IRI, so that files with equal content give equal labels, whatever their order.
+5. What is owl:deprecated, or has a dct:isReplacedBy, is kept by its IRI with that of its replacements: a model may have
+   a label of it.
 """
 
 from array import array
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -22,13 +25,14 @@ _RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 _FORM = f"{_XL}literalForm"
 _TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _DEPRECATED = "http://www.w3.org/2002/07/owl#deprecated"
+_REPLACED = "http://purl.org/dc/terms/isReplacedBy"
 _NAMES, _SYNONYMS, _HIDDEN, _NOTATION, _BROADER, _NARROWER = (
     _SKOS + name for name in ("prefLabel", "altLabel", "hiddenLabel", "notation", "broader", "narrower")
 )
 _XL_LINKS = {_XL + name: _SKOS + name for name in ("prefLabel", "altLabel", "hiddenLabel")}
 _TEXTS = (_NAMES, _SYNONYMS, _HIDDEN, _NOTATION, _RDFS_LABEL, _FORM)
 _LINKS = (_BROADER, _NARROWER, *_XL_LINKS)
-PROPERTIES = frozenset((*_TEXTS, *_LINKS, _TYPE, _DEPRECATED))
+PROPERTIES = frozenset((*_TEXTS, *_LINKS, _TYPE, _DEPRECATED, _REPLACED))
 _GROUPS = {_SKOS + name for name in ("Collection", "OrderedCollection", "ConceptScheme")}
 
 
@@ -41,6 +45,7 @@ class Statements:
         self._texts = {name: TextColumn() for name in _TEXTS}
         self._links = {name: (array("i"), array("i")) for name in _LINKS}
         self._concepts, self._deprecated, self._groups = array("i"), array("i"), array("i")
+        self._replaced: list[tuple[str, str]] = []  # each with one of its replacements
         self._n_unfit = 0  # statements whose value is a literal where a node is due, or the other way round
 
     def add(self, subject: str, relation: str, value: str, language: str | None) -> None:
@@ -58,6 +63,8 @@ class Statements:
         elif relation == _DEPRECATED:
             if value in {"true", "1"}:
                 self._deprecated.append(self._node(subject))
+        elif relation == _REPLACED:  # some files write the IRI as a literal
+            self._replaced.append((subject, value))
         elif relation in PROPERTIES:
             self._n_unfit += 1
 
@@ -89,7 +96,17 @@ class Statements:
         ]
         texts = (self._grouped(name, rows, len(kept)) for name in (_NAMES, _RDFS_LABEL, _SYNONYMS, _HIDDEN, _NOTATION))
         names, others, synonyms, hidden, notations = texts
-        return Vocabulary([uris[at] for at in kept], names, others, synonyms, hidden, notations, broader, notes)
+        replaced = self._replacements(uris[at] for at in np.flatnonzero(is_deprecated & ~is_blank).tolist())
+        return Vocabulary(
+            [uris[at] for at in kept], names, others, synonyms, hidden, notations, broader, notes, replaced
+        )
+
+    def _replacements(self, deprecated: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Return the replacements of what is deprecated or replaced, in alphabetical order."""
+        found: dict[str, set[str]] = {uri: set() for uri in deprecated}
+        for uri, replacement in self._replaced:
+            found.setdefault(uri, set()).add(replacement)
+        return {uri: tuple(sorted(replacements)) for uri, replacements in found.items()}
 
     def _marked(self, nodes: "array[int]") -> Bools:
         marks = np.zeros(len(self._nodes), bool)

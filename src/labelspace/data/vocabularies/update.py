@@ -9,7 +9,7 @@
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -38,8 +38,8 @@ class Matching:
     homonyms: list[str]  # those of them that were made unique
 
     @staticmethod
-    def of(before: LabelSpace, naming: Naming) -> "Matching":
-        """Match by URI, or by name if one of the two has no URI."""
+    def of(before: LabelSpace, naming: Naming, released: Container[int] = ()) -> "Matching":
+        """Match by URI, or by name if one of the two has no URI; ``released`` labels do not keep their names."""
         vocabulary = naming.vocabulary
         bases = naming.bases()
         ids = _ids(vocabulary, bases, before)
@@ -51,7 +51,7 @@ class Matching:
             name = before.names[label]
             if bases[row] in (name, before.concept(label).names.get(naming.language)):
                 kept[row] = name
-        gone = (before.names[label] for label in np.flatnonzero(rows < 0).tolist())
+        gone = (before.names[label] for label in np.flatnonzero(rows < 0).tolist() if label not in released)
         names, homonyms = unique_names(bases, kept, gone, vocabulary.endings)
         return Matching(before, naming, ids, rows, names, homonyms)
 
@@ -73,12 +73,12 @@ class Matching:
         """Return the updated labels, and the links between concepts that were cut since they close a cycle."""
         n = len(self.rows)
         names = [self.before.names[label] if row < 0 else self.names[row] for label, row in enumerate(self.rows)]
-        edges, cut = self._edges()
+        edges, cut = self.edges()
         hierarchy = Hierarchy.from_edges(edges, n, names) if len(edges) else None
         synonyms, concepts = Computed(n, self.synonyms), Computed(n, self.concept)
         return LabelSpace(names, synonyms, hierarchy=hierarchy, concepts=concepts), cut
 
-    def _edges(self) -> tuple[Longs, Longs]:
+    def edges(self) -> tuple[Longs, Longs]:
         """Return the edges between labels, and the links between concepts that close a cycle.
 
         Labels that are gone keep their parents: no other label has one of them as a parent, so there is no cycle.
@@ -210,7 +210,7 @@ def plan_update(vocabulary: Vocabulary, known: LabelsBefore, language: str | Non
     """
     before, missing = known.labels, known.gone
     if language is None:
-        language = _language_of(before) or next(iter(vocabulary.languages()), NO_LANGUAGE)
+        language = usual_language(vocabulary, before)
     naming = Naming(vocabulary, language.lower())
     matching = Matching.of(before, naming)
     after, cut = matching.labels()
@@ -225,10 +225,15 @@ def plan_update(vocabulary: Vocabulary, known: LabelsBefore, language: str | Non
     }
     links = [f"{matching.names[child]} -> {matching.names[parent]}" for child, parent in cut.tolist()]
     homonyms = "names of several concepts, made unique by the notation or the end of the URI"
-    notes = [*vocabulary.notes, *naming.notes(), _note("homonyms", homonyms, matching.homonyms)]
-    notes.append(_note("cycles", "links that close a cycle of the hierarchy, cut", links))
+    notes = [*vocabulary.notes, *naming.notes(), example_note("homonyms", homonyms, matching.homonyms)]
+    notes.append(example_note("cycles", "links that close a cycle of the hierarchy, cut", links))
     n_newly_gone = sum(before.names[label] not in missing for label in changes["gone"])
     return Update(before, after, naming.language, changes, n_newly_gone, [note for note in notes if note.count])
+
+
+def usual_language(vocabulary: Vocabulary, before: LabelSpace) -> str:
+    """Return the language of the labels before, else that of most names of the vocabulary."""
+    return _language_of(before) or next(iter(vocabulary.languages()), NO_LANGUAGE)
 
 
 def _language_of(labels: LabelSpace) -> str | None:
@@ -251,6 +256,6 @@ def _changed(before: LabelSpace, after: LabelSpace, labels: Ints | Longs) -> lis
     return [label for label in map(int, labels) if content(before, label) != content(after, label)]
 
 
-def _note(key: str, text: str, names: Sequence[str]) -> Note:
+def example_note(key: str, text: str, names: Sequence[str]) -> Note:
     """Return a note with the first names as examples."""
     return Note(key, len(names), f"{text} (such as {', '.join(map(repr, names[:_SHOWN]))})")

@@ -9,8 +9,8 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -75,6 +75,17 @@ class Texts:
         listed = order.tolist()
         return Texts(begins, [values[at] for at in listed], [languages[at] for at in listed])
 
+    def only(self, rows: Longs) -> "Texts":
+        """Return the texts of some concepts, in the order of ``rows``.
+
+        >>> Texts.grouped([1, 0, 1], ["cats", "dogs", "Katzen"], ["en", "en", "de"], n=2).only(np.array([1])).values
+        ['cats', 'Katzen']
+        """
+        sizes = (self.begins[1:] - self.begins[:-1])[rows]
+        begins = np.concatenate([[0], np.cumsum(sizes)])
+        at = (np.arange(begins[-1]) + np.repeat(self.begins[rows] - begins[:-1], sizes)).tolist()
+        return Texts(begins, [self.values[each] for each in at], [self.languages[each] for each in at])
+
     def of(self, row: int) -> list[tuple[str, str]]:
         """Return pairs of language and text of a concept, each once, sorted: equal files give equal pairs."""
         begin, end = self.begins[row], self.begins[row + 1]
@@ -94,9 +105,30 @@ class Vocabulary:
     notations: Texts
     broader: Longs | None  # (n, 2) rows of narrower and broader concept; None where the file says nothing of it
     notes: list[Note] = field(default_factory=list)
+    # URIs of what is not in use any more, or has a replacement; with the URIs of its replacements, if any.
+    replaced: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.uris)
+
+    def only(self, rows: Longs) -> "Vocabulary":
+        """Return some concepts, in the order of ``rows``, and the links between them."""
+        broader = self.broader
+        if broader is not None:
+            number = np.full(len(self), -1, np.int64)
+            number[rows] = np.arange(len(rows))
+            broader = number[broader]
+            broader = broader[(broader >= 0).all(axis=1)]
+        return replace(
+            self,
+            uris=[self.uris[row] for row in rows.tolist()],
+            names=self.names.only(rows),
+            other_names=self.other_names.only(rows),
+            synonyms=self.synonyms.only(rows),
+            hidden=self.hidden.only(rows),
+            notations=self.notations.only(rows),
+            broader=broader,
+        )
 
     def languages(self) -> list[str]:
         """Return the languages of the names, the one with the most names first; of equal ones in alphabetical order."""

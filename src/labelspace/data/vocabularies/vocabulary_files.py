@@ -90,7 +90,7 @@ class _Columns:
         self.known: dict[str, int] = {}  # URI or name -> row
         self.texts = {name: TextColumn() for name in _TEXTS}
         self.broader: list[tuple[int, str]] = []
-        self.n_unused = 0
+        self.unused: list[str] = []
 
     def add(self, location: Location, row: Mapping[str, object]) -> None:
         cells = {name: " ".join(str(cell).split()) for name, cell in row.items()}
@@ -99,7 +99,7 @@ class _Columns:
         if cells.get("label"):
             names.setdefault(self.language, cells["label"])
         if not names:
-            self.n_unused += bool(uri)
+            self.unused += [uri] if uri else []
             return
         at = len(self.uris)
         key = uri or next(iter(names.values()))
@@ -133,13 +133,14 @@ def _vocabulary(path: str | Path, rows: Iterable[Row], header: Sequence[str], la
     names, alt, hidden, notations = (Texts.grouped(text.nodes, text.values, text.languages, n) for text in texts)
     not_read = [name for name in header if not _is_column(name)]
     notes = [
-        Note("deprecated", columns.n_unused, "rows with a URI and no name: concepts not in use any more, left out"),
+        Note("deprecated", len(columns.unused), "rows with a URI and no name: concepts not in use any more, left out"),
         Note("broader_outside", n_outside, "links to broader concepts that are not in use here, left out"),
         Note("columns_left_out", len(not_read), f"columns that are not read ({', '.join(not_read)[:80]})"),
     ]
     none = Texts.grouped([], [], [], n)
     broader = edges if "broader" in header else None
-    return Vocabulary(columns.uris, names, none, alt, hidden, notations, broader, notes)
+    replaced = dict.fromkeys(columns.unused, ())
+    return Vocabulary(columns.uris, names, none, alt, hidden, notations, broader, notes, replaced)
 
 
 def _skos(kind: str | None, path: str | Path, language: str | None, options: ReadOptions) -> Vocabulary:
