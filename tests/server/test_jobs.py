@@ -108,11 +108,13 @@ def test_a_worse_model_is_not_served(server, data_folder):
         ],
     )
     before = versions(server)
-    done = ended(server, server.post(f"{MODEL}/learn"))
-    result = done["result"]
-    assert (done["state"], result["swapped"], result["n_corrected_documents"]) == ("done", False, len(rows))
-    assert result["candidate"]["nDCG@5"] < result["current"]["nDCG@5"]
-    assert "points lower; the current one is kept" in result["reason"]
+    for body in ({"full": True}, {}):
+        done = ended(server, server.post(f"{MODEL}/learn", body))
+        result = done["result"]
+        assert (done["state"], result["swapped"], result["refused"]) == ("done", False, True)
+        assert result["n_corrected_documents"] == (len(rows) if body else 0)
+        assert result["candidate"]["nDCG@5"] < result["current"]["nDCG@5"]
+        assert result["reason"].endswith("; the current model is kept")
     assert versions(server) == before
     assert server.post(f"{MODEL}/reload")["changed"] is False
 
@@ -121,7 +123,7 @@ def test_a_worse_model_is_not_served(server, data_folder):
 def test_one_training_runs_at_a_time_and_may_be_killed(server):
     job = server.post(f"{MODEL}/learn")
     status, detail = refused(lambda: server.post(f"{MODEL}/learn"))
-    assert (status, "one training of a model runs at a time" in detail) == (409, True)
+    assert (status, "one change of a model runs at a time" in detail) == (409, True)
     wait_until(lambda: process_of(job) is not None)
     os.kill(process_of(job), signal.SIGKILL)
     done = ended(server, job)

@@ -104,6 +104,7 @@ async function answer(response) {
 }
 
 const of = (model) => `v1/models/${encodeURIComponent(model)}`;
+const labelOf = (model, label) => `${of(model)}/labels/${encodeURIComponent(label)}`;
 const get = (path, query, signal, retries) => request("GET", path, { query, signal, retries });
 const post = (path, body, signal, retries) => request("POST", path, { body, signal, retries });
 
@@ -118,11 +119,17 @@ export const api = {
   suggestBatch: (m, body, signal, retries) => post(`${of(m)}/suggest-batch`, body, signal, retries),
   explain: (m, body, signal) => post(`${of(m)}/explain`, body, signal),
   labels: (m, query, signal) => get(`${of(m)}/labels`, query, signal),
-  label: (m, label, signal) => get(`${of(m)}/labels/${encodeURIComponent(label)}`, {}, signal),
+  label: (m, label, signal) => get(labelOf(m, label), {}, signal),
   tree: (m, query) => get(`${of(m)}/tree`, query),
   sendFeedback: (m, entries) => post(`${of(m)}/feedback`, entries),
   withdrawFeedback: (m, id) => request("DELETE", `${of(m)}/feedback/${encodeURIComponent(id)}`),
-  learn: (m) => post(`${of(m)}/learn`),
+  addLabel: (m, body) => post(`${of(m)}/labels`, body),
+  changeLabel: (m, label, body) => request("PATCH", labelOf(m, label), { body }),
+  retireLabel: (m, label) => request("DELETE", labelOf(m, label)),
+  mergeLabel: (m, label, into) => post(`${labelOf(m, label)}/merge`, { into }),
+  learn: (m, body) => post(`${of(m)}/learn`, body),
+  versions: (m) => get(`${of(m)}/versions`),
+  rollback: (m, to) => post(`${of(m)}/rollback`, { to }),
   jobs: () => get("v1/jobs"),
   job: (id) => get(`v1/jobs/${encodeURIComponent(id)}`),
   reload: (m) => post(`${of(m)}/reload`),

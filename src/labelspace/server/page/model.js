@@ -5,9 +5,11 @@ import { button, el, name } from "./dom.js";
 import { copyText, download } from "./download.js";
 import { figuresPart } from "./figures.js";
 import { bytes, count, date, plural } from "./format.js";
+import { LabelEditor } from "./label_editor.js";
 import { Learning } from "./learning.js";
 import { notify, notifyError } from "./notices.js";
 import { store } from "./store.js";
+import { Versions } from "./versions.js";
 
 const RUNNING_PAUSE = 3000; // milliseconds between questions for figures that are being measured
 
@@ -22,7 +24,8 @@ export async function show(main, signal) {
   await fill();
 }
 
-async function fillPage(page, signal) {
+/** `part`: what was used last; it keeps the focus. */
+async function fillPage(page, signal, part = null) {
   const id = store.model.id;
   const model = await api.model(id);
   if (signal.aborted || id !== store.model.id) return;
@@ -33,6 +36,7 @@ async function fillPage(page, signal) {
     el("h2", { text: "How good it is" }),
     el("p", { class: "soft", text: "…" }),
   );
+  const onNewModel = (part) => fillPage(page, signal, part);
   page.replaceChildren(
     el(
       "header",
@@ -42,10 +46,13 @@ async function fillPage(page, signal) {
     ),
     facts(model),
     figures,
-    new Learning(model, signal, () => fillPage(page, signal)).node,
+    new Learning(model, signal, onNewModel).node,
+    new Versions(model, signal, onNewModel).node,
+    ...(store.readOnly ? [] : [new LabelEditor(model, signal, onNewModel).node]),
     ...(model.has_map ? [map(model)] : []),
     apiPart(model),
   );
+  page.querySelector(`[data-testid="${part}"]`)?.focus();
   await fillFigures(figures, model, signal);
 }
 

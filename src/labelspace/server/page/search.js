@@ -21,22 +21,36 @@ function highlighted(text, query) {
 }
 
 export class LabelSearch {
-  /** @param {{onPick: (label: Object) => void, isChosen: (label: string) => boolean, onLeave: () => void}} options */
-  constructor({ onPick, isChosen, onLeave }) {
-    Object.assign(this, { onPick, isChosen, onLeave, found: [], active: -1, request: null });
+  /**
+   * @param {{onPick: (label: Object) => void, isChosen?: (label: string) => boolean, onLeave: () => void,
+   *   title?: string, testid?: string, key?: ?string, isHidden?: (label: Object) => boolean,
+   *   picked?: (label: Object) => string}} options
+   * `title` names the field, `key` leads to it, and `picked` says what became of a label.
+   */
+  constructor({
+    onPick,
+    isChosen = () => false,
+    onLeave,
+    title = "Add a label",
+    testid = "search",
+    key = "/",
+    isHidden = () => false,
+    picked = (label) => `${shown(label.name)} added`,
+  }) {
+    Object.assign(this, { onPick, isChosen, onLeave, isHidden, picked, found: [], active: -1, request: null });
     const id = uniqueId("options");
     this.list = el("ul", { id, role: "listbox", class: "options", "aria-label": "Labels", hidden: true });
     this.list.addEventListener("pointerdown", (event) => event.preventDefault()); // the input keeps the focus
     this.input = el("input", {
       type: "text",
-      id: "search",
+      id: uniqueId("search"),
       class: "search-input",
-      "data-testid": "search",
-      placeholder: "Add a label",
+      "data-testid": testid,
+      placeholder: title,
       role: "combobox",
       autocomplete: "off",
       spellcheck: "false",
-      "aria-label": "Add a label",
+      "aria-label": title,
       "aria-autocomplete": "list",
       "aria-expanded": "false",
       "aria-controls": id,
@@ -51,7 +65,7 @@ export class LabelSearch {
       { class: "search" },
       icon("search"),
       this.input,
-      el("kbd", { text: "/", "aria-hidden": "true" }),
+      key && el("kbd", { text: key, "aria-hidden": "true" }),
       this.list,
       this.said,
     );
@@ -74,7 +88,8 @@ export class LabelSearch {
     const query = this.input.value;
     try {
       const { labels } = await api.labels(store.model.id, { q: query.trim(), limit: LIMIT }, request.signal);
-      if (request === this.request && document.activeElement === this.input) this.#show(labels, query);
+      const offered = labels.filter((label) => !this.isHidden(label));
+      if (request === this.request && document.activeElement === this.input) this.#show(offered, query);
     } catch (error) {
       if (request === this.request) notifyError(error, "The search failed");
     }
@@ -163,9 +178,10 @@ export class LabelSearch {
   }
 
   #pick(at) {
-    this.onPick(this.found[at]);
-    this.said.textContent = `${shown(this.found[at].name)} added`;
+    const label = this.found[at];
+    this.said.textContent = this.picked(label);
     this.#empty();
+    this.onPick(label);
   }
 
   #empty() {
