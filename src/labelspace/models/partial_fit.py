@@ -32,6 +32,11 @@ class NewDocuments(NamedTuple):
         """The number of labels, with the new ones."""
         return int(self.Y.shape[1])
 
+    @property
+    def counts(self) -> Longs | None:
+        """How many documents have each label, those learned before and these; None if nobody knows."""
+        return None if self.labels is None else self.labels.counts
+
 
 def learn_more(
     model: Model,

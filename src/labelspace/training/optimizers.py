@@ -10,6 +10,8 @@ import numpy.typing as npt
 from labelspace.kernels.sparse_layers import adam_step
 from labelspace.types import Floats, Ints
 
+ADAM_DECAY = 0.999  # of the mean of squared gradients, per step
+
 
 @dataclass
 class AdamParameter:
@@ -24,6 +26,38 @@ class AdamParameter:
         """Update the rows of a part, given their gradient."""
         value, mean, square = (array[part].reshape(-1) for array in (self.value, self.mean, self.square))
         adam_step(value, gradient.reshape(-1), mean, square, rate, n_steps)
+
+
+class SgdParameter(AdamParameter):
+    """Weights trained by SGD: value <- value - rate gradient."""
+
+    def __post_init__(self) -> None:
+        self.mean = self.square = np.zeros(0, np.float32)
+
+    def step(self, gradient: Floats, rate: float, n_steps: int, part: slice = slice(None)) -> None:
+        """Update the rows of a part, given their gradient."""
+        self.value[part] -= np.float32(rate) * gradient
+
+
+class FixedParameter(SgdParameter):
+    """Weights that are not trained."""
+
+    def step(self, gradient: Floats, rate: float, n_steps: int, part: slice = slice(None)) -> None:
+        """Leave the weights as they are."""
+
+
+class RowAdagradParameter(AdamParameter):
+    """Weights trained by row-wise Adagrad in place of Adam; it goes on from sums of squared gradients, one per row."""
+
+    def __init__(self, value: Floats, squares: Floats) -> None:
+        self.value, self.squares = value, squares
+
+    def step(self, gradient: Floats, rate: float, n_steps: int, part: slice = slice(None)) -> None:
+        """Update the rows of a part, given their gradient."""
+        rows, squares = gradient.reshape(len(gradient), -1), self.squares[part]
+        squares += np.einsum("ij,ij->i", rows, rows) / np.float32(rows.shape[1])
+        rates = np.float32(rate) / (np.sqrt(squares) + np.float32(1e-10))
+        self.value[part] -= (rates[:, None] * rows).reshape(gradient.shape)
 
 
 @dataclass

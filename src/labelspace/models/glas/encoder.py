@@ -18,29 +18,11 @@ from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.dense_layers import DenseLayer
-from labelspace.training.optimizers import AdagradParameter, AdamParameter
+from labelspace.training.optimizers import AdagradParameter, AdamParameter, FixedParameter, SgdParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer, embedded
 from labelspace.types import Csr, Floats, Ints, Rng
 
 ROW_BLOCK = 64  # documents per task
-
-
-class SgdParameter(AdamParameter):
-    """Weights trained by SGD: value <- value - rate gradient."""
-
-    def __post_init__(self) -> None:
-        self.mean = self.square = np.zeros(0, np.float32)
-
-    def step(self, gradient: Floats, rate: float, n_steps: int, part: slice = slice(None)) -> None:
-        """Update the rows of a part, given their gradient."""
-        self.value[part] -= np.float32(rate) * gradient
-
-
-class FixedParameter(SgdParameter):
-    """Weights that are not trained."""
-
-    def step(self, gradient: Floats, rate: float, n_steps: int, part: slice = slice(None)) -> None:
-        """Leave the weights as they are."""
 
 
 class SgdNumbers(AdagradParameter):
