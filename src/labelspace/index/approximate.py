@@ -8,9 +8,10 @@ memory-mapped files, and only a rebuild frees its memory. faiss comes with the e
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -168,12 +169,22 @@ class Approximate(Index):
         places[order, 1] = np.concatenate([np.arange(size) for size in sizes])
         return places
 
-    def _add(self, ids: Ints, vectors: Floats) -> None:
-        if self._mapped:
-            import faiss
+    def _copy(self) -> Self:
+        other = copy(self)
+        other._copy_faiss()
+        other.report = dict(self.report)
+        return other
 
-            # faiss crashes when vectors are added to a mapped index, whose file may be a newer model's by now: copy.
-            self._faiss, self._mapped = faiss.deserialize_index(faiss.serialize_index(self._faiss)), False
+    def _copy_faiss(self) -> None:
+        import faiss
+
+        effort = self.effort
+        self._faiss, self._mapped = faiss.deserialize_index(faiss.serialize_index(self._faiss)), False
+        self.effort = effort
+
+    def _add(self, ids: Ints, vectors: Floats) -> None:
+        if self._mapped:  # faiss crashes when vectors are added, and the file may be a newer model's by now
+            self._copy_faiss()
         self._extend(vectors)
         self.__dict__.pop("_places", None)  # of fewer vectors
         self.ids_ = np.concatenate([self.ids_, ids])

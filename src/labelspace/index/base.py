@@ -82,6 +82,19 @@ class Index(Stateful):
         other._remove(self.ids[~allowed[self.ids]])  # makes new arrays, so that this index stays as it is
         return other
 
+    def with_vectors(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> Self:
+        """Return a copy in which these ids, known or new, have these vectors (n, dimension); this index stays."""
+        rows = checked_vectors(vectors, "vectors", self.dimension)
+        given = checked_ids(ids, rows)
+        other = self._copy()
+        other._remove(given[np.isin(given, self.ids)])
+        other._add(given, rows)
+        return other
+
+    def _copy(self) -> Self:
+        """Return a copy; a change of it must not change this index."""
+        return copy(self)
+
     def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> None:
         """Add vectors (n, dimension) under new ids, without a rebuild."""
         rows = checked_vectors(vectors, "vectors", self.dimension)
