@@ -56,7 +56,7 @@ def least_median_ms(search: Callable[[int], object]) -> float:
 
 def queries_of(model: Glas, X: Csr) -> Floats:
     """What the index is asked for documents."""
-    return append_bias(model._embed(model._rows(X)), model.bias_scale_)
+    return append_bias(model.embed(model._rows(X)), model.bias_scale_)
 
 
 def fit_and_keep_truth(model: Glas, train: Dataset, documents: Csr, progress: Progress) -> TopK:

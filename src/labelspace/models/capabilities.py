@@ -44,6 +44,9 @@ class AddsLabels(Protocol):
     def add_label(self, name: str, examples: Any, share: float = ...) -> int:  # noqa: ANN401 - Inputs
         """Place a label by documents that carry it, expected in a ``share`` of all documents; return its id."""
 
+    def has_label(self, name: str) -> bool:
+        """Return whether a label is suggested."""
+
     def remove_label(self, name: str) -> None:
         """Never suggest a label again."""
 

@@ -222,8 +222,8 @@ class Tagger:
         self.check_fitted()
         edits.added(self.labels_, name, alt)  # refuses a wrong name before anything changes
         is_placed = isinstance(self.model, AddsLabels) and examples is not None
-        if is_placed and isinstance(self.model, PartialFit):
-            is_placed = self.labels_.find(name) is None
+        if isinstance(self.model, AddsLabels) and isinstance(self.model, PartialFit):
+            is_placed = is_placed and not self.model.has_label(name)  # a label that is removed is placed anew
         if isinstance(self.model, AddsLabels) and is_placed:
             self.model.add_label(name, self._reader.read(examples), **params)
             self.labels_ = self.model.labels_ or self.labels_

@@ -26,7 +26,7 @@ softmax, which is the expectation of drawing one. Row-wise Adagrad stores one nu
 of a batch. The preset ``paper`` is Algorithm 2 as published, ``algorithm_1`` is Algorithm 1.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -59,11 +59,15 @@ from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
 from labelspace.models.glas.encoder import Int8Encoder
 from labelspace.models.glas.explanations import label_evidence
+from labelspace.models.glas.learning import learn, place_label
 from labelspace.models.glas.losses import USE_SIMILARITIES
 from labelspace.models.glas.network import Net, append_bias
-from labelspace.models.glas.training import SCALE, train
+from labelspace.models.glas.training import ENOUGH_STEPS, EPOCH_BOUNDS, SCALE, train
+from labelspace.models.partial_fit import NewDocuments
+from labelspace.training.epochs import batch_schedule
 from labelspace.training.losses import listed_probabilities, seen_labels
-from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, TopK
+from labelspace.training.replay import MAX_SHARE, GradientRoots, Replay, nothing_to_replay
+from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, Longs, Rng, TopK
 
 INDEX_QUERIES = 300  # documents that the index is chosen by: more measure its recall better, and take longer
 BACKGROUND_SIZE = 2_000  # training documents whose embeddings are stored: what a new label is contrasted with
@@ -192,6 +196,17 @@ class Glas(Model):
     # Embeddings of training documents.
     background_: npt.NDArray[np.float16] = learned(array("float16", "n_background", "dim"))
     index_: Index = learned(part(index_class))  # of (s v, b / bias_scale_)
+    # Labels that were removed, by their ids; None for none.
+    removed_: Ints | None = learned(
+        array("int32", "n_removed", at_least=0, below="n_labels", optional=True), default=None
+    )
+    # For ``partial_fit``; None for models that were saved before there was any.
+    replay_: Replay | None = learned(
+        part(Replay, optional=True, n_features="n_features", n_labels="n_labels"), default=None
+    )
+    gradient_roots_: GradientRoots | None = learned(
+        part(GradientRoots, optional=True, n_features="n_features", n_labels="n_labels"), default=None
+    )
     # P@1 after each epoch, in percent; None without ``curve``.
     curve_: list[dict[str, float]] | None = learned(plain(optional(list_of(mapping(real())))), default=None)
 
@@ -227,12 +242,17 @@ class Glas(Model):
         return normalize_rows(X) if self.normalize else X
 
     def _store(self, net: Net, X: Csr, Y: Csr, context: FitContext) -> None:
-        """Store what prediction needs, and build the index of the label embeddings."""
+        """Store what prediction and going on learning need, and build the index of the label embeddings."""
+        batch_size, _ = batch_schedule(X.shape[0], self.batch_size, self.epochs, ENOUGH_STEPS, EPOCH_BOUNDS)
+        self.gradient_roots_ = GradientRoots.of(
+            net.squares(), batch_size, np.bincount(Y.indices, minlength=Y.shape[1]) == 0
+        )
+        self.removed_ = None
         self.encoder_ = Int8Encoder.from_trained(net.encoder)
         self.scale_, self.bias_scale_ = net.scale, net.write_bias_column(net.scale)
         order = np.random.default_rng([self.random_state, 2]).permutation(X.shape[0])
         sampled = np.sort(order[:BACKGROUND_SIZE])
-        embeddings = self._embed(X[sampled])
+        embeddings = self.embed(X[sampled])
         self.background_ = embeddings.astype(np.float16)
         net.label_embeddings[:, :-1] *= np.float32(self.scale_)
         seen = seen_labels(Y)
@@ -247,8 +267,56 @@ class Glas(Model):
             progress=context.progress,
             more_queries=queries[~measured_on],
         )
+        self.replay_ = Replay.of(X, Y, self._replay_bytes, np.random.default_rng([self.random_state, 4]))
 
-    def _embed(self, X: Csr) -> Floats:
+    @property
+    def _replay_bytes(self) -> int:
+        """The most that the documents to replay may take."""
+        return int(MAX_SHARE * (self.encoder_.feature_embeddings.size + len(self.index_) * self.index_.dimension))
+
+    @property
+    def removed(self) -> Ints:
+        """The ids of labels that were removed."""
+        return np.zeros(0, np.int32) if self.removed_ is None else self.removed_
+
+    def partial_fit(self, new: NewDocuments) -> Sequence[str]:
+        """Make a few steps on further documents, and on some that are replayed: see ``glas.learning``."""
+        if self.replay_ is None or self.gradient_roots_ is None:
+            raise nothing_to_replay(self.name)
+        X, replay = self._rows(new.X), self.replay_
+        rng = np.random.default_rng([self.random_state, 5, replay.n_learned])
+        learn(self, X, new, replay, self.gradient_roots_.with_labels(new.n_labels), rng)
+        complete = np.flatnonzero(new.are_complete)
+        self.replay_ = replay.with_documents(X[complete], new.Y[complete], self._replay_bytes, rng)
+        self._renew_background(X, replay.n_learned, rng)
+        return ()
+
+    def _renew_background(self, X: Csr, n_learned: int, rng: Rng) -> None:
+        """Put the embeddings of new documents in the place of some known ones, as a sample of all has them."""
+        kept = self.background_
+        n_new = int(rng.hypergeometric(X.shape[0], n_learned, min(len(kept), n_learned)))
+        background = np.array(kept)
+        places, rows = rng.permutation(len(kept))[:n_new], rng.permutation(X.shape[0])[:n_new]
+        background[places] = self.embed(X[rows]).astype(np.float16)
+        self.background_ = background
+
+    def growing_views(self) -> Collection[str]:
+        """Return the view of the documents."""
+        return (self.view.name,)
+
+    def insert_features(self, at: Mapping[str, Longs]) -> None:
+        """Insert features that no document has before these columns: their embedding is 0."""
+        columns, stored = at[self.view.name], self.encoder_
+        table = np.insert(stored.feature_embeddings, columns, 0, axis=0)
+        scales = np.insert(stored.feature_scales, columns, 0)
+        self.encoder_ = stored._replace(feature_embeddings=table, feature_scales=scales)
+        if self.gradient_roots_ is not None:
+            self.gradient_roots_ = self.gradient_roots_.insert_features(columns)
+        if self.replay_ is not None:
+            self.replay_ = self.replay_.insert_features(columns, len(scales))
+
+    def embed(self, X: Csr) -> Floats:
+        """Return the embeddings of documents, whose rows are normalized with ``normalize``. Shape (n, dim)."""
         return self.encoder_.embed(X, self.normalize_document_embeddings)
 
     def report(self) -> dict[str, Any]:
@@ -265,7 +333,7 @@ class Glas(Model):
     def _search(self, index: Index, X: Csr, k: int) -> TopK:
         if not len(index):
             return TopK.empty(X.shape[0], k)
-        top = index.search(append_bias(self._embed(self._rows(X)), self.bias_scale_), k)
+        top = index.search(append_bias(self.embed(self._rows(X)), self.bias_scale_), k)
         return listed_probabilities(top) if self.loss == "bce" else top
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
@@ -275,7 +343,7 @@ class Glas(Model):
         return found if self.loss == "bce" else [replace(evidence, score=evidence.log_odds) for evidence in found]
 
     def keep_for_prediction(self) -> Self:
-        """Drop the embeddings of training documents except one."""
+        """Drop the embeddings of training documents except one; those to replay stay, since members go on learning."""
         self.background_ = self.background_[:1].copy()
         return self
 
@@ -295,13 +363,20 @@ class Glas(Model):
         label = labels.index[name]
         if label in self.index_.ids:
             raise DataError(f"a label that is added must be new, but {name!r} is known; remove it first")
-        embeddings = self._embed(self._rows(X))
+        embeddings = self.embed(self._rows(X))
         v, b = place_label(embeddings, self.background_.astype(np.float32), self.scale_, share)
         b = b if self.bias else 0.0
         self.mask_cache.forget()
-        self.index_.add([label], np.append(self.scale_ * v, b / self.bias_scale_)[None])
+        self.index_ = self.index_.with_vectors([label], np.append(self.scale_ * v, b / self.bias_scale_)[None])
+        self.removed_ = self._removed_after(np.setdiff1d(self.removed, [label]))
+        if self.gradient_roots_ is not None:
+            self.gradient_roots_ = self.gradient_roots_.with_labels(len(labels))
         self.labels_, self.n_labels_ = with_count(labels, label, X.shape[0]), len(labels)
         return label
+
+    def has_label(self, name: str) -> bool:
+        """Return whether a label is suggested: it was learned or added, and not removed."""
+        return require_names(self.labels_).index.get(name, -1) in self.index_.ids
 
     def remove_label(self, name: str) -> None:
         """Never suggest a label again, without training."""
@@ -312,7 +387,11 @@ class Glas(Model):
             raise DataError(f"a label that is removed must be known, but {name!r} is not; see labels_.names")
         self.mask_cache.forget()
         self.index_.remove([label])
+        self.removed_ = self._removed_after(np.union1d(self.removed, [label]))
         self.labels_ = without_label(labels, label)
+
+    def _removed_after(self, labels: Ints) -> Ints | None:
+        return labels.astype(np.int32) if len(labels) else None
 
 
 def _curve_rows(rows: list[list[float]]) -> list[dict[str, float]]:
@@ -322,19 +401,6 @@ def _curve_rows(rows: list[list[float]]) -> list[dict[str, float]]:
         {"epoch": epoch} | {name: round(100 * score, 2) for name, score in zip(names, row, strict=False)}
         for epoch, row in enumerate(rows, 1)
     ]
-
-
-def place_label(examples: Floats, background: Floats, scale: float, share: float) -> tuple[Floats, float]:
-    """Return the embedding v and bias b of a new label, by the embeddings of documents that carry it and of others.
-
-    v points from the mean of the others (the background) to the mean of the examples. b is such that z is above 0 for
-    this share of the background: no more documents than are expected to carry the label.
-    """
-    if not 0 < share < 1:
-        raise ParameterError(f"share must be above 0 and below 1, but is {share}; give a part of all documents")
-    v: Floats = examples.mean(axis=0) - background.mean(axis=0)
-    v /= max(float(np.linalg.norm(v)), 1e-12)
-    return v, -scale * float(np.quantile(background @ v, 1.0 - share))
 
 
 def require_names(labels: LabelSpace | None) -> LabelSpace:

@@ -10,11 +10,12 @@ from labelspace import index, store
 from labelspace.kernels.normalize import row_norms
 from labelspace.kernels.sparse_layers import adagrad_unit_rows
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.glas.encoder import Encoder, FixedNumbers, SgdNumbers, SgdParameter, update_rows
+from labelspace.models.glas.encoder import Encoder, FixedNumbers, SgdNumbers, update_rows
 from labelspace.models.glas.losses import RegularizerGradient
 from labelspace.training.epochs import VALIDATION_K, r_precision
 from labelspace.training.losses import SampledLabels, log_odds
-from labelspace.training.optimizers import AdagradParameter, AdamParameter
+from labelspace.training.optimizers import AdagradParameter, AdamParameter, SgdParameter
+from labelspace.training.replay import Squares
 from labelspace.types import Csr, Floats, Ints, Rng, TopK
 
 if TYPE_CHECKING:
@@ -79,6 +80,16 @@ class Net:
         for name, weights in by_adam.items():
             arrays |= {name: weights.value, f"{name}_mean": weights.mean, f"{name}_square": weights.square}
         return arrays if self.lists is None else arrays | self.lists.arrays()
+
+    def squares(self) -> Squares:
+        """Return Adagrad's sums of squared gradients, of the weights as they are stored; 0 with SGD."""
+        features, none = self.encoder.features, np.zeros(len(self.label_embeddings), np.float32)
+        of_features = features.squares
+        if features.normalized:  # stored weights are those that are trained, times these factors
+            factors = features.unit_scales * self.encoder.gain.value
+            of_features = of_features / np.mean(factors * factors)
+        of_labels = none if self.sgd else self.label_squares
+        return Squares(of_features, of_labels, self.bias.square if len(self.bias.square) else none)
 
     def is_finite(self) -> bool:
         """Return whether training has not diverged."""
