@@ -1,0 +1,222 @@
+"""Kills at random moments of learning, of the journal of feedback and of rollbacks: nothing acknowledged is lost.
+
+The server runs on while its jobs and workers are killed; now and then all of it is killed, and started again. The
+environment variable KILLS sets their number: ``KILLS=200 pytest tests/server/learning/test_kills.py`` takes 20 minutes.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import time
+import urllib.error
+
+import pytest
+
+from labelspace import store
+from labelspace.server.database import ACTIVE, Feedback, open_database
+from labelspace.server.learning import LearnOptions, go_back, learn_more
+from labelspace.server.learning.learned_batches import learned_batches
+from labelspace.tagger import Tagger
+from labelspace.tagger.versions import history
+from labelspace.types import no_progress
+from tests.server.conftest import is_ready, running_servers, wait_until
+from tests.server.load import MODEL, PAUSE, kill_supervisor, retried
+from tests.store.faults import ended, in_child
+
+KILLS = int(os.environ.get("KILLS", "12"))
+SLOWEST = 2.5  # seconds from a request to learn to the end of the job, on a machine with nothing else to do
+TEXTS = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"] * 3
+NAMES = [["bread"], ["bread"], ["fish"], ["fish"]] * 3
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A model that counts what it learned: each text of feedback is one document."""
+    Tagger("neighbors", n_neighbors=1).fit(TEXTS, NAMES).save(tmp_path / "foods")
+    return tmp_path / "foods"
+
+
+def check(folder, database):
+    """Every version loads, and the model has learned exactly what the database says once this follows the lineage."""
+    listed = history(folder)
+    lineage = Tagger.load(folder, verify=True).lineage_
+    for number in store.kept_versions(folder):
+        Tagger.load(store.kept_versions(folder)[number], verify=True)
+    batches = learned_batches(lineage or [each.version for each in listed])
+    database.settle_feedback("foods", batches.names, batches.is_complete)
+    n_learned = sum(entry.learned for entry in database.feedback("foods"))
+    assert Tagger.load(folder).labels_.n_documents == len(TEXTS) + n_learned
+    return n_learned
+
+
+# Between any two steps of a learning.
+
+
+@pytest.mark.parametrize("step", ["settle_feedback", "take_feedback"])
+@pytest.mark.parametrize("is_before", [True, False])
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_learning_that_is_killed_at_a_step_is_made_up_for(folder, tmp_path, step, is_before, call):
+    url = str(tmp_path / "foods.feedback.db")
+    database = open_database(url)
+    database.add_feedback("foods", [Feedback(text=f"toast {at}", added=["toast"]) for at in range(3)])
+    database.close()
+
+    def learn():
+        own = open_database(url)
+        kept, calls = getattr(own, step), []
+
+        def killed(*arguments, **options):
+            calls.append(step)
+            if is_before and len(calls) == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+            answer = kept(*arguments, **options)
+            if len(calls) == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return answer
+
+        setattr(own, step, killed)
+        learn_more(folder, None, own, "foods", no_progress, LearnOptions())
+
+    is_called = not (step == "take_feedback" and call == 2)
+    assert ended(in_child(learn)) is not is_called
+    database = open_database(url)
+    is_saved = (step, call) == ("settle_feedback", 2) or not is_called
+    assert check(folder, database) == 3 * is_saved
+    assert learn_more(folder, None, database, "foods", no_progress, LearnOptions())["swapped"] is not is_saved
+    assert check(folder, database) == 3
+    database.close()
+
+
+def test_a_rollback_that_is_killed_before_the_database_knows(folder, tmp_path, monkeypatch):
+    database = open_database(str(tmp_path / "foods.feedback.db"))
+    database.add_feedback("foods", [Feedback(text="a toast", added=["toast"])])
+    learn_more(folder, None, database, "foods", no_progress, LearnOptions())
+
+    def lost(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "settle_feedback", lost)
+        with pytest.raises(KeyboardInterrupt):
+            go_back(folder, database, "foods", 1, 5)
+    assert database.count_new_feedback("foods") == 0
+    assert learn_more(folder, None, database, "foods", no_progress, LearnOptions())["n_feedback"] == 1
+    assert check(folder, database) == 1
+    database.close()
+
+
+# At random moments of a server.
+
+
+class Service:
+    """A server of the model, which is started again when it was killed, and what it acknowledged."""
+
+    def __init__(self, start, folder):
+        self._start, self._folder = start, folder
+        self.acknowledged, self.refused = [], []
+        self.server = self.start()
+
+    def start(self):
+        self.server = self._start(str(self._folder), "--keep-versions", "3")
+        return self.server
+
+    def give(self, text):
+        """Send feedback; its id is acknowledged where an answer comes."""
+        entry = {"id": text, "text": text, "added": ["toast"], "allow_new_labels": True}
+        try:
+            self.acknowledged += self.server.post(f"{MODEL}/feedback", [entry])["ids"]
+        except urllib.error.HTTPError as error:
+            self.refuse(error)
+        except (urllib.error.URLError, ConnectionError, OSError):  # the worker was killed
+            time.sleep(PAUSE)
+
+    def refuse(self, error):
+        """Remember the status of an answer that is an error."""
+        with error:
+            self.refused.append(error.code)
+
+    def change(self, chance):
+        """Begin to learn, or go back to a version that is kept; another change may be running."""
+        try:
+            if chance < 0.75:
+                self.server.post(f"{MODEL}/learn")
+                return
+            kept = [each["number"] for each in self.server.get(f"{MODEL}/versions")["versions"] if each["is_kept"]]
+            if kept:
+                self.server.post(f"{MODEL}/rollback", {"to": kept[int(chance * 1000) % len(kept)]})
+        except urllib.error.HTTPError as error:
+            self.refuse(error)
+        except (urllib.error.URLError, ConnectionError, OSError):
+            time.sleep(PAUSE)
+
+    def kill(self, chance):
+        """Kill a job, a worker, or all of the server."""
+        jobs = self.jobs()
+        if chance < 0.6 and jobs:
+            os.kill(jobs[0], signal.SIGKILL)
+        elif chance < 0.9:
+            for worker in self.server.workers()[:1]:
+                os.kill(worker, signal.SIGKILL)
+        else:
+            for job in jobs:
+                os.kill(job, signal.SIGKILL)
+            kill_supervisor(self.server)
+        if self.server.process.poll() is not None:  # killed, or it gave up since its workers died too quickly
+            self.start()
+
+    def jobs(self):
+        """The process ids of active jobs, also of those that a killed worker has left."""
+        database = open_database(str(self._folder.with_name("foods.feedback.db")))
+        active = [job.id for job in database.jobs() if job.state in ACTIVE]
+        database.close()
+        found = []
+        for job in active:
+            done = subprocess.run(["pgrep", "-f", f"labelspace.server.job {job}"], capture_output=True, check=False)
+            found += list(map(int, done.stdout.split()))
+        return found
+
+    def ask(self, method, path, body=None):
+        """An answer, once the server gives one."""
+        return retried(lambda: self.server.ask(method, path, body))
+
+    def learn_the_rest(self):
+        """Learn until nothing is new; a job of before may have to be given up first."""
+        for _ in range(30):
+            wait_until(lambda: is_ready(self.server), self.server.log)
+            try:
+                job = self.ask("POST", f"{MODEL}/learn")
+            except urllib.error.HTTPError as error:
+                self.refuse(error)
+                time.sleep(5)  # a job without its watch is active for a minute
+                continue
+            wait_until(lambda job=job: self.ask("GET", f"/v1/jobs/{job['id']}")["state"] in ("done", "failed"))
+            if self.ask("GET", f"/v1/jobs/{job['id']}")["state"] == "done":
+                return
+
+
+def test_kills_at_random_moments_of_a_server(folder, tmp_path):
+    chance = random.Random(39)
+    with running_servers(tmp_path) as start:
+        service = Service(start, folder)
+        for kill in range(KILLS):
+            until = time.monotonic() + SLOWEST * chance.random()
+            service.change(chance.random())
+            turn = 0
+            while time.monotonic() < until or turn == 0:
+                service.give(f"toast {kill} {turn}")
+                turn += 1
+                time.sleep(PAUSE)
+            service.kill(chance.random())
+            Tagger.load(folder, verify=True)  # a model always loads
+        service.learn_the_rest()
+        service.server.stop()
+    database = open_database(str(tmp_path / "foods.feedback.db"))
+    stored = [entry.id for entry in database.feedback("foods")]
+    assert set(service.refused) <= {409, 503}
+    assert len(service.acknowledged) >= KILLS / 2
+    assert set(service.acknowledged) <= set(stored)
+    assert len(stored) == len(set(stored)) == check(folder, database)
+    assert database.count_new_feedback("foods") == 0
+    database.close()
