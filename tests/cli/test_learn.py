@@ -81,6 +81,25 @@ def test_learn_says_what_it_learned_and_keeps_the_version_before(run, model):
     assert labelspace.load(model).tag("rye dough", k=1)[0][0] == "bread"
 
 
+def test_merged_labels_count_as_the_others_and_retired_ones_are_left_out(run, model):
+    assert run("labels", "merge", model, "kitchen", "fruit")[0] == 0
+    assert run("labels", "retire", model, "vehicle")[0] == 0
+    data = write("new.jsonl", documents("bread", 20, more="x"), documents("vehicle", 35, start=30))
+    rows = [json.loads(line) for line in Path(data).read_text().splitlines()]
+    for row in rows[:4]:
+        row["labels"].append("kitchen")
+    Path(data).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, _ = run("learn", model, data)
+    assert code == 0
+    assert "  counted as the labels that they were merged into: 4 labels of documents\n" in out
+    assert "  retired, and left out: 5 labels of documents\n" in out
+    summary = json.loads(run("learn", model, data, "--json")[1])
+    assert (summary["n_merged_labels"], summary["n_retired_labels"]) == (4, 5)
+    rows = json.loads(run("labels", "list", model, "--json")[1])["labels"]
+    counts = {row["label"]: row["documents"] for row in rows}
+    assert counts == {"fruit": 39, "vehicle": 0, "kitchen": 0, "bread": 40}
+
+
 def test_the_same_documents_make_the_same_version(run, model):
     data = write("new.jsonl", documents("bread", 80))
     assert run("learn", model, data, "--out", "a")[0] == 0

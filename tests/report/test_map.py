@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from labelspace.errors import DataError
-from labelspace.report.map import SCRIPTS, map_data, map_page, map_summary, norm_against_frequency, on_disk
+from labelspace.labels.edits import retired
+from labelspace.report.map import SCRIPTS, map_data, map_page, map_summary, norm_against_frequency, norm_table, on_disk
 from labelspace.types import Hierarchy, LabelSpace
 
 HOSTILE = [
@@ -201,3 +202,10 @@ def test_without_counts_there_is_no_correlation():
 def test_invalid_points_are_rejected(points, message):
     with pytest.raises(DataError, match=message):
         map_page(points, LabelSpace.numbered(3), "t")
+
+
+def test_a_retired_label_is_not_drawn():
+    labels = retired(LabelSpace(["cat", "dog", "cow"]), 1)
+    points = [[0.1, 0.2], [0.3, 0.1], [0.0, 0.5]]
+    assert map_data(points, labels)["names"] == ["cat", "cow"]
+    assert [row["label"] for row in norm_table(points, labels)] == ["cat", "cow"]

@@ -144,6 +144,12 @@ def print_learned(learned: "Learned") -> None:
         print_line(f"  new labels: {', '.join(version.new_labels)}{f' and {more:,} more' if more else ''}")
     if learned.n_held_out:
         print_line(f"  held out, and not learned from: {learned.n_held_out:,} documents")
+    if learned.n_merged_labels:
+        print_line(
+            f"  counted as the labels that they were merged into: {learned.n_merged_labels:,} labels of documents"
+        )
+    if learned.n_retired_labels:
+        print_line(f"  retired, and left out: {learned.n_retired_labels:,} labels of documents")
     if version.left_out:
         print_line(f"  cannot learn, and went on as they were: {', '.join(version.left_out)}")
     if version.held_out is not None and version.held_out.old is not None:

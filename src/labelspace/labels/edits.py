@@ -280,7 +280,7 @@ def _names_of(labels: LabelSpace, label: int) -> list[str]:
 
 
 def _with_synonyms(labels: LabelSpace, label: int, also: Sequence[str]) -> LabelSpace:
-    synonyms = [[] for _ in range(len(labels))] if labels.synonyms is None else list(map(list, labels.synonyms))
+    synonyms: list[Sequence[str]] = [[]] * len(labels) if labels.synonyms is None else list(labels.synonyms)
     name = labels.names[label]
     synonyms[label] = [other for other in dict.fromkeys([*synonyms[label], *also]) if other != name]
     return replace(labels, synonyms=synonyms)

@@ -140,7 +140,7 @@ def norm_tsv(table: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def checked_points(points: npt.ArrayLike, labels: LabelSpace) -> tuple[Doubles, Bools]:
-    """Return the points with one row per label, and which labels have a point (n_labels,): all without NaN.
+    """Return the points with one row per label, and which labels in use have a point (n_labels,): all without NaN.
 
     Raise DataError unless all points are inside the ball.
     """
@@ -152,7 +152,7 @@ def checked_points(points: npt.ArrayLike, labels: LabelSpace) -> tuple[Doubles, 
     norms = np.linalg.norm(table[has_point], axis=1)
     if len(norms) and norms.max() > 1:
         raise DataError(f"points must be inside the unit ball, but one has norm {norms.max():.6g}; train again")
-    return table, np.asarray(has_point)
+    return table, np.asarray(has_point & labels.in_use)
 
 
 def _principal_axes(tangents: Doubles) -> Doubles:

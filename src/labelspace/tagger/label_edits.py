@@ -106,7 +106,7 @@ def edit_labels(tagger: Tagger, wanted: Sequence[LabelEdit]) -> list[str]:
     tagger.check_fitted()
     said = []
     with learning.whole_edit(tagger):
-        labels = tagger.labels_
+        labels = tagger.labels_ if len(wanted) < 2 else _read(tagger.labels_)
         for edit in wanted:
             try:
                 done = edit.done(labels)
@@ -123,6 +123,13 @@ def edit_labels(tagger: Tagger, wanted: Sequence[LabelEdit]) -> list[str]:
             said.append(done)
         _give(tagger, labels)
     return said
+
+
+def _read(labels: LabelSpace) -> LabelSpace:
+    """Return labels whose names are in memory, for many edits: names of a saved model are read on demand."""
+    synonyms = None if labels.synonyms is None else list(map(list, labels.synonyms))
+    concepts = None if labels.concepts is None else list(labels.concepts)
+    return replace(labels, names=list(labels.names), synonyms=synonyms, concepts=concepts)
 
 
 def _give(tagger: Tagger, labels: LabelSpace) -> None:

@@ -316,7 +316,7 @@ def _changes(before: LabelSpace, after: LabelSpace, matching: Matching, vocabula
 
 
 def _description(labels: LabelSpace, label: int) -> tuple[set[str], Concept]:
-    return set(synonyms_of(labels, label)), replace(labels.concept(label), hidden=())
+    return set(synonyms_of(labels, label)) - {labels.names[label]}, replace(labels.concept(label), hidden=())
 
 
 def _parents(labels: LabelSpace, label: int) -> set[int]:

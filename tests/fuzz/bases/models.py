@@ -51,6 +51,8 @@ def _models() -> Iterator[tuple[str, Fitted]]:
     yield "neighbors-table", _table
     for kind in ("texts", "features"):
         yield f"neighbors-learned-{kind}", _learned(kind == "features")
+    for name in ("neighbors", "lexical"):
+        yield f"{name}-edited", _edited(name)
     yield "lexical-labels", lambda: Tagger("lexical").fit_labels(documents().labels)
     yield "one_vs_rest-hashing", _fitted("one_vs_rest", {}, features="hashing", feature_params={"bits": 8})
     yield "neighbors-stems", _fitted("neighbors", {}, feature_params={"stemming": "english", "min_df": 1})
@@ -70,6 +72,18 @@ def _fitted(name: str, params: dict, ready_made: bool = False, **options: Any) -
         quick |= {key: value for key, value in params.items() if key not in QUICK or isinstance(value, str)}
         given = documents() if ready_made else replace(documents(), X=None)
         return Tagger(create(name).set_params(**quick), **options).fit_dataset(given)  # some have no effect
+
+    return fit
+
+
+def _edited(name: str) -> Fitted:
+    """With labels that were renamed, merged and retired after the training."""
+
+    def fit() -> Tagger:
+        names = documents().labels.names
+        tagger = Tagger(name).fit_dataset(replace(documents(), X=None))
+        tagger.rename_label(names[3], "one more name").merge_labels(names[4], names[5]).retire_label(names[2])
+        return tagger.add_label("unheard of", alt=["w1"])
 
     return fit
 

@@ -59,9 +59,23 @@ def run(base: str, folder: Path, out: Path) -> tuple[str, str]:
     if isinstance(tagger.model, PartialFit):
         attempts(tagger.learn, documents_of(tagger), labels_of(tagger))
         check_answer(tagger, attempts, attempts(tagger.predict_topk, documents_of(tagger), 3), 3)
+    edit(tagger, attempts)
     answered = attempts.outcome
     attempts(tagger.save, out)
     return answered
+
+
+def edit(tagger: Tagger, attempts: Attempts) -> None:
+    """Edit the labels in every way; none that is not in use may be answered."""
+    first, second, third = attempts(lambda: list(tagger.labels_.names[:3])) or "012"
+    attempts(tagger.retire_label, first)
+    attempts(tagger.rename_label, second, "renamed")
+    attempts(tagger.merge_labels, third, "renamed")
+    attempts(tagger.add_label, "by name only", alt=["w2"])
+    top = attempts(tagger.predict_topk, documents_of(tagger), 3)
+    check_answer(tagger, attempts, top, 3)
+    if top is not None and not tagger.labels_.in_use[top.labels[top.labels >= 0]].all():
+        raise BadAnswerError(f"labels must be in use, but are {np.unique(top.labels)[:9]}")
 
 
 def ask(tagger: Tagger, attempts: Attempts) -> None:
