@@ -229,8 +229,8 @@ def expected_biases(scores: Floats, has_label: Bools, n_new: int, counts: Floats
     in the sample for all that do not.
 
     >>> scores, has_label = np.zeros((4, 1), np.float32), np.array([[True], [False], [False], [False]])
-    >>> expected_biases(scores, has_label, 1, np.ones(1), n_documents=10).round(1).tolist()
-    [-2.2]
+    >>> round(float(expected_biases(scores, has_label, 1, np.ones(1), n_documents=10)[0]), 1)
+    -2.2
     """
     others = ~has_label
     if n_new < len(scores):
