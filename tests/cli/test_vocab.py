@@ -136,10 +136,12 @@ def test_an_edition_as_json_and_what_is_refused(run, pet_model):
     assert (found["version"], found["n_in_use"], found["added"], found["retired"], found["gone"]) == (2, 3, 1, 1, 0)
     assert found["examples"]["renamed"] == ["cats -> house cats"]
     assert found["notes"] == {}
+    Path("other.txt").write_text("bread\nfish cake\n")
     for arguments, said in [
         (("nothing", "new.csv"), "nothing"),
         ((pet_model, "none.ttl"), "none.ttl does not"),
         ((pet_model, "new.pdf"), "a vocabulary must end with"),
+        ((pet_model, "other.txt"), "concepts of the model's labels, but has none of 4, by URI or name"),
     ]:
         code, out, err = run("vocab", "update", *arguments)
         assert (code, out, err.count("\n")) == (2, "", 1)

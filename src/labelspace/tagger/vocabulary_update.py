@@ -24,6 +24,7 @@ import numpy as np
 from labelspace import store
 from labelspace.data.vocabularies.update import Matching, example_note, synonyms_of, usual_language, without_cycles
 from labelspace.data.vocabularies.vocabulary import Naming, Note, Vocabulary, last_part
+from labelspace.errors import DataError
 from labelspace.models.capabilities import PartialFit
 from labelspace.tagger import learning
 from labelspace.tagger.label_edits import next_version
@@ -96,6 +97,11 @@ def plan_vocabulary_update(
     deprecated = _deprecated(before, replacement)
     released = {*deprecated, *np.flatnonzero(~before.in_use).tolist()}
     matching = Matching.of(before, Naming(vocabulary, language), released)
+    if not (matching.rows[: len(before)] >= 0).any() and before.uris.keys().isdisjoint(replacement.replaced):
+        rule = (
+            f"the vocabulary must have concepts of the model's labels, but has none of {len(before):,}, by URI or name"
+        )
+        raise DataError(f"{rule}; give an edition of their vocabulary, or name the language of the labels")
     plan = _Plan(matching, deprecated)
     after = plan.labels()
     changes = _changes(before, after, matching, vocabulary)

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from labelspace.data.label_files import read_hierarchy, read_labels
@@ -93,3 +94,63 @@ def test_a_file_without_concepts(tmp_path):
     path.write_text("<s> <p> <o> .\n")
     with pytest.raises(DataError, match=r"must have concepts .* but .*x\.nt has none"):
         read_vocabulary(path)
+
+
+REPLACED = f"""
+@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+@prefix dct: <http://purl.org/dc/terms/> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix a: <{A}> .
+a:p1 a skos:Concept ; skos:prefLabel "animals"@en ; skos:broader a:p3 .
+a:p2 a skos:Concept ; owl:deprecated true ; dct:isReplacedBy a:p3, a:p1 .
+a:p3 a skos:Concept ; skos:prefLabel "beings"@en ; dct:isReplacedBy a:p1 .
+a:p4 owl:deprecated true ; dct:isReplacedBy "{A}p1" .
+a:p5 a skos:Concept ; owl:deprecated true .
+"""
+REPLACED_NT = """
+<A:p2> <dct:isReplacedBy> <A:p3> .
+<A:p1> <rdf:type> <skos:Concept> .
+<A:p3> <dct:isReplacedBy> <A:p1> .
+<A:p1> <skos:prefLabel> "animals"@en .
+<A:p2> <rdf:type> <skos:Concept> .
+<A:p2> <owl:deprecated> "true" .
+<A:p2> <dct:isReplacedBy> <A:p1> .
+<A:p4> <owl:deprecated> "1" .
+<A:p1> <skos:broader> <A:p3> .
+<A:p4> <dct:isReplacedBy> "A:p1" .
+<A:p5> <owl:deprecated> "true" .
+<A:p3> <rdf:type> <skos:Concept> .
+<A:p3> <skos:prefLabel> "beings"@en .
+<A:p5> <rdf:type> <skos:Concept> .
+"""
+SPACES = {
+    "A:": A,
+    "skos:": "http://www.w3.org/2004/02/skos/core#",
+    "dct:": "http://purl.org/dc/terms/",
+    "owl:": "http://www.w3.org/2002/07/owl#",
+    "rdf:": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+}
+
+
+@pytest.mark.parametrize("ending", [".nt", ".ttl"])
+def test_what_is_replaced_by_what(tmp_path, ending):
+    if ending == ".ttl":
+        pytest.importorskip("rdflib", reason="the extra skos is not installed")
+    content = REPLACED_NT
+    for short, space in SPACES.items():
+        content = content.replace(short, space)
+    path = tmp_path / f"v{ending}"
+    path.write_text(content if ending == ".nt" else REPLACED)
+    vocabulary = read_vocabulary(path)
+    assert vocabulary.uris == [f"{A}p1", f"{A}p3"]  # an import takes what is replaced, unless it is deprecated
+    assert vocabulary.replaced == {
+        f"{A}p2": (f"{A}p1", f"{A}p3"),
+        f"{A}p3": (f"{A}p1",),
+        f"{A}p4": (f"{A}p1",),
+        f"{A}p5": (),
+    }
+    assert {note.key: note.count for note in vocabulary.notes if note.count} == {"deprecated": 2}
+    some = vocabulary.only(np.array([1]))
+    assert (some.uris, some.names.of(0), some.broader.tolist()) == ([f"{A}p3"], [("en", "beings")], [])
+    both = vocabulary.only(np.array([1, 0]))
+    assert (both.uris, both.broader.tolist()) == ([f"{A}p3", f"{A}p1"], [[1, 0]])
