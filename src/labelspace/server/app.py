@@ -21,7 +21,7 @@ from labelspace.server.gate import OPEN, Gate
 from labelspace.server.job import EVALUATE, start_job
 from labelspace.server.monitoring import Monitoring
 from labelspace.server.problems import SCHEMA, ProblemError, answer_error, documented
-from labelspace.server.routes import annif, feedback, labels, learning, page, predict, service, suggest
+from labelspace.server.routes import annif, feedback, label_edits, labels, learning, page, predict, service, suggest
 from labelspace.server.routes.feedback import add_inbox_file
 from labelspace.server.schemas import ProblemAnswer
 from labelspace.server.served_model import ServedModel
@@ -31,7 +31,7 @@ from labelspace.version import __version__
 
 logger = logging.getLogger("labelspace.server")
 LOOK_SECONDS = 1.0  # between two looks at the folders of models; how late a replaced model is noticed
-ROUTES = (service, suggest, learning, labels, feedback, annif, predict, page)
+ROUTES = (service, suggest, learning, labels, label_edits, feedback, annif, predict, page)
 ROUTERS = (service.health, service.learning, feedback.review, *(routes.router for routes in ROUTES))
 DESCRIPTION = """Suggest the right labels for a text, with reasons; search labels; store decisions; learn from them.
 

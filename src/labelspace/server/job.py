@@ -20,7 +20,6 @@ from labelspace.data.source import open_source
 from labelspace.errors import DatabaseError, DataError, LabelspaceError
 from labelspace.experiment.evaluate import evaluate
 from labelspace.kernels.threads import BLAS_VARIABLES, THREADS_VARIABLE
-from labelspace.models.capabilities import PartialFit
 from labelspace.server.database import ACTIVE, Database, Job, open_database
 from labelspace.server.learning import LabelEdit, LearnOptions, edit_labels, learn_more, retrain
 from labelspace.server.served_model import version_of
@@ -88,10 +87,10 @@ def main(job_id: str, model: str, kind: str) -> int:
     if hasattr(os, "nice"):
         os.nice(NICE)
     settings = Settings.from_json(os.environ[VARIABLE])
-    asked = json.loads(sys.stdin.buffer.read() or b"{}")
     database = open_database(settings.database_url)
     progress = reporting(database, job_id)
     try:
+        asked = read_request()
         database.update_job(job_id, state="running", step="reading the model")
         with beating(database, job_id):
             result = RUN[kind](settings, database, model, asked, progress)
@@ -105,6 +104,15 @@ def main(job_id: str, model: str, kind: str) -> int:
         return 1
     finally:
         database.close()
+
+
+def read_request() -> dict[str, Any]:
+    """Return what the request asked for; raise DataError if the server ended before it said so."""
+    given = sys.stdin.buffer.read()
+    try:
+        return dict(json.loads(given))
+    except ValueError:
+        raise DataError("a job must be told what to do, but the server ended before; start another one") from None
 
 
 @contextmanager
@@ -147,8 +155,9 @@ def learn(
     """Learn from feedback: go on from the current model, or train again if this is asked for or the only way."""
     folder = Path(settings.models[model])
     options = LearnOptions(bool(asked.get("full")), bool(asked.get("force")), n_kept(settings))
-    if not options.full and can_go_on(folder):
-        return learn_more(folder, settings.data, database, model, progress, options)
+    outcome = None if options.full else learn_more(folder, settings.data, database, model, progress, options)
+    if outcome is not None:
+        return outcome
     if settings.data is None:
         raise DataError("a training needs data, but the server was started without; start it with --data DATA")
     return retrain(folder, open_source(settings.data), database, model, progress, options)
@@ -157,11 +166,6 @@ def learn(
 def n_kept(settings: Settings) -> int:
     """Return how many older versions of a model are kept."""
     return KEPT if settings.keep_versions is None else settings.keep_versions
-
-
-def can_go_on(folder: Path) -> bool:
-    """Return whether the method of a saved model can go on learning."""
-    return isinstance(Tagger.load(folder).model, PartialFit)
 
 
 def edit(

@@ -10,10 +10,12 @@ import signal
 import subprocess
 import time
 import urllib.error
+from contextlib import suppress
 
 import pytest
 
 from labelspace import store
+from labelspace.errors import DataError
 from labelspace.server.database import ACTIVE, Feedback, open_database
 from labelspace.server.learning import LearnOptions, go_back, learn_more
 from labelspace.server.learning.learned_batches import learned_batches
@@ -25,7 +27,6 @@ from tests.server.load import MODEL, PAUSE, kill_supervisor, retried
 from tests.store.faults import ended, in_child
 
 KILLS = int(os.environ.get("KILLS", "12"))
-SLOWEST = 2.5  # seconds from a request to learn to the end of the job, on a machine with nothing else to do
 TEXTS = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"] * 3
 NAMES = [["bread"], ["bread"], ["fish"], ["fish"]] * 3
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")]
@@ -115,7 +116,7 @@ class Service:
 
     def __init__(self, start, folder):
         self._start, self._folder = start, folder
-        self.acknowledged, self.refused = [], []
+        self.acknowledged, self.refused, self.n_killed_jobs = [], [], 0
         self.server = self.start()
 
     def start(self):
@@ -153,38 +154,40 @@ class Service:
 
     def kill(self, chance):
         """Kill a job, a worker, or all of the server."""
-        jobs = self.jobs()
-        if chance < 0.6 and jobs:
-            os.kill(jobs[0], signal.SIGKILL)
+        if chance < 0.6:
+            self.kill_jobs()
         elif chance < 0.9:
             for worker in self.server.workers()[:1]:
                 os.kill(worker, signal.SIGKILL)
         else:
-            for job in jobs:
-                os.kill(job, signal.SIGKILL)
+            self.kill_jobs()
             kill_supervisor(self.server)
         if self.server.process.poll() is not None:  # killed, or it gave up since its workers died too quickly
             self.start()
 
-    def jobs(self):
-        """The process ids of active jobs, also of those that a killed worker has left."""
+    def kill_jobs(self):
+        """Kill active jobs, also those that a killed worker has left: nobody else would say that these have failed."""
         database = open_database(str(self._folder.with_name("foods.feedback.db")))
-        active = [job.id for job in database.jobs() if job.state in ACTIVE]
+        for job in database.jobs():
+            if job.state in ACTIVE:
+                command = ["pgrep", "-f", f"labelspace.server.job {job.id}"]
+                found = subprocess.run(command, capture_output=True, check=False).stdout.split()
+                for process in map(int, found):
+                    os.kill(process, signal.SIGKILL)
+                    self.n_killed_jobs += 1
+                with suppress(DataError):  # its worker was faster
+                    database.update_job(job.id, state="failed", error="killed")
         database.close()
-        found = []
-        for job in active:
-            done = subprocess.run(["pgrep", "-f", f"labelspace.server.job {job}"], capture_output=True, check=False)
-            found += list(map(int, done.stdout.split()))
-        return found
 
     def ask(self, method, path, body=None):
         """An answer, once the server gives one."""
         return retried(lambda: self.server.ask(method, path, body))
 
     def learn_the_rest(self):
-        """Learn until nothing is new; a job of before may have to be given up first."""
+        """Learn what is new, after a job of before was given up; return how many seconds the learning took."""
         for _ in range(30):
             wait_until(lambda: is_ready(self.server), self.server.log)
+            started = time.monotonic()
             try:
                 job = self.ask("POST", f"{MODEL}/learn")
             except urllib.error.HTTPError as error:
@@ -193,15 +196,18 @@ class Service:
                 continue
             wait_until(lambda job=job: self.ask("GET", f"/v1/jobs/{job['id']}")["state"] in ("done", "failed"))
             if self.ask("GET", f"/v1/jobs/{job['id']}")["state"] == "done":
-                return
+                return time.monotonic() - started
+        pytest.fail("nothing was learned")
 
 
 def test_kills_at_random_moments_of_a_server(folder, tmp_path):
     chance = random.Random(39)
     with running_servers(tmp_path) as start:
         service = Service(start, folder)
+        service.give("a first toast")
+        seconds = service.learn_the_rest()
         for kill in range(KILLS):
-            until = time.monotonic() + SLOWEST * chance.random()
+            until = time.monotonic() + 1.5 * seconds * chance.random()  # every third learning comes to its end
             service.change(chance.random())
             turn = 0
             while time.monotonic() < until or turn == 0:
@@ -212,6 +218,10 @@ def test_kills_at_random_moments_of_a_server(folder, tmp_path):
             Tagger.load(folder, verify=True)  # a model always loads
         service.learn_the_rest()
         service.server.stop()
+    if KILLS >= 100:
+        made_by = {each.version.made_by for each in history(folder)}
+        assert made_by == {"train", "learn", "rollback"}
+        assert service.n_killed_jobs >= KILLS / 5
     database = open_database(str(tmp_path / "foods.feedback.db"))
     stored = [entry.id for entry in database.feedback("foods")]
     assert set(service.refused) <= {409, 503}

@@ -22,7 +22,7 @@ from labelspace.experiment.learning.held_out import (
     without_held_out,
 )
 from labelspace.experiment.learning.learn import learn_documents
-from labelspace.models.capabilities import PartialFit, require
+from labelspace.models.capabilities import PartialFit
 from labelspace.server.database import Database, Feedback
 from labelspace.server.learning.feedback_documents import learning_documents
 from labelspace.server.learning.learned_batches import settle
@@ -36,13 +36,17 @@ from labelspace.types import Progress
 
 def learn_more(
     folder: Path, data: str | None, database: Database, model: str, progress: Progress, options: LearnOptions
-) -> dict[str, Any]:
-    """Let the model of a folder learn the feedback that it has not learned yet; return the outcome as plain values."""
+) -> dict[str, Any] | None:
+    """Let the model of a folder learn the feedback that it has not learned yet; return the outcome as plain values.
+
+    Return None if its method cannot go on learning.
+    """
     with open_versioned(folder) as versions:
+        tagger = Tagger.load(folder)
+        if not isinstance(tagger.model, PartialFit):
+            return None
         settle(database, model, versions.lineage)
         batch, new = database.take_feedback(model)
-        tagger = Tagger.load(folder)
-        require(tagger.model, PartialFit)
         every = database.feedback(model)
         given = learning_documents(new, every, tagger.labels_)
         progress("reading the held-out documents", 0, 1)

@@ -69,7 +69,10 @@ async def list_feedback(
 
 @router.delete("/" + rest_of_path("feedback_id"), summary="Take feedback back")
 async def withdraw(model: str, feedback_id: str, state: State) -> schemas.Withdrawn:
-    """Delete feedback; its document of the inbox is pending again."""
+    """Delete feedback; its document of the inbox is pending again.
+
+    What the model has learned from it stays until a full training, or a return to a version before.
+    """
     state.served(model)
     if not await state.in_thread(state.database.withdraw_feedback, model, feedback_id):
         detail = f"the id must be that of stored feedback, but {feedback_id[:80]!r} is not; see /feedback"

@@ -1,4 +1,4 @@
-"""Change a model: learn from feedback, list its versions, go back to one, and edit its labels."""
+"""Learn from feedback, list the versions of a model, and go back to one."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,20 +10,17 @@ from labelspace.errors import ModelError
 from labelspace.models.capabilities import PartialFit
 from labelspace.server import learning_schemas, schemas
 from labelspace.server.database import Job
-from labelspace.server.job import LABELS, LEARN, n_kept, start_job
-from labelspace.server.learning import LabelEdit, go_back
+from labelspace.server.job import LEARN, n_kept, start_job
+from labelspace.server.learning import go_back
 from labelspace.server.problems import ProblemError, documented
-from labelspace.server.routes.labels import rest_of_path
 from labelspace.server.state import ServerState, State, Writing
 from labelspace.tagger.versions import ListedVersion, history
 
 router = APIRouter(prefix="/v1/models/{model}", tags=["learning"])
 NEEDS_DATA = "The method needs training data that the server was started without, or another change of the model runs."
-BUSY: dict[int | str, dict[str, Any]] = {409: documented("Another change of the model runs.")}
-BUSY_OR_GONE: dict[int | str, dict[str, Any]] = {
+GONE: dict[int | str, dict[str, Any]] = {
     409: documented("The version is not kept, or another change of the model runs.")
 }
-EDITED = rest_of_path("label")
 
 
 @router.post(
@@ -76,7 +73,7 @@ def version_answer(listed: ListedVersion) -> learning_schemas.VersionAnswer:
     return learning_schemas.VersionAnswer(**values, is_current=listed.is_current, is_kept=listed.is_kept)
 
 
-@router.post("/rollback", summary="Go back to a version", dependencies=Writing, responses=BUSY_OR_GONE)
+@router.post("/rollback", summary="Go back to a version", dependencies=Writing, responses=GONE)
 async def rollback(model: str, body: learning_schemas.RollbackBody, state: State) -> learning_schemas.RollbackAnswer:
     """Go back to a kept version, which becomes a new one; feedback that later versions learned is new again."""
     served = state.served(model)
@@ -88,79 +85,3 @@ async def rollback(model: str, body: learning_schemas.RollbackBody, state: State
     loaded = await state.in_thread(served.load)
     state.monitoring.reloads.labels(model, "loaded").inc()
     return learning_schemas.RollbackAnswer(model=model, version=loaded.version, number=made.number, restored=body.to)
-
-
-@router.post(
-    "/labels",
-    status_code=202,
-    response_model=schemas.JobAnswer,
-    summary="Add a label",
-    dependencies=Writing,
-    responses=BUSY,
-)
-async def add_label(model: str, body: learning_schemas.AddLabelBody, state: State) -> Job:
-    """Start a job that adds a label, by texts that have it or only by its names; a retired label is used again."""
-    state.check_documents(len(body.examples))
-    for text in body.examples:
-        state.check_text(text)
-    edit = LabelEdit("add", body.name, alt=tuple(body.alt), examples=tuple(body.examples))
-    return await edit_label(state, model, edit)
-
-
-@router.patch(
-    "/labels/" + EDITED,
-    status_code=202,
-    response_model=schemas.JobAnswer,
-    summary="Rename a label, or give it further names",
-    dependencies=Writing,
-    responses=BUSY,
-)
-async def change_label(model: str, label: str, body: learning_schemas.ChangeLabelBody, state: State) -> Job:
-    """Start a job that changes the names of a label, which is given by its name, URI or id."""
-    if body.name is None and not body.alt:
-        raise ProblemError(400, "a change of a label must have a name or further names, but has neither; send name")
-    found = unique_name(state, model, label)
-    return await edit_label(state, model, LabelEdit("change", found, name=body.name, alt=tuple(body.alt)))
-
-
-@router.delete(
-    "/labels/" + EDITED,
-    status_code=202,
-    response_model=schemas.JobAnswer,
-    summary="Retire a label",
-    dependencies=Writing,
-    responses=BUSY,
-)
-async def retire_label(model: str, label: str, state: State) -> Job:
-    """Start a job that retires a label: it is not suggested any more, and can be added again."""
-    return await edit_label(state, model, LabelEdit("retire", unique_name(state, model, label)))
-
-
-@router.post(
-    f"/labels/{EDITED}/merge",
-    status_code=202,
-    response_model=schemas.JobAnswer,
-    summary="Merge a label into another one",
-    dependencies=Writing,
-    responses=BUSY,
-)
-async def merge_label(model: str, label: str, body: learning_schemas.MergeLabelBody, state: State) -> Job:
-    """Start a job that merges a label into another one, which is answered for both from now on."""
-    into = unique_name(state, model, body.into, status=400)
-    return await edit_label(state, model, LabelEdit("merge", unique_name(state, model, label), into=into))
-
-
-def unique_name(state: ServerState, model: str, label: str, status: int = 404) -> str:
-    """Return the unique name of a label that is given by name, URI or id."""
-    labels = state.loaded(model).labels
-    found = labels.find(label)
-    if found is None:
-        detail = f"a label must be a name, a URI or an id, but {label[:80]!r} is none of {len(labels.labels):,}"
-        raise ProblemError(status, f"{detail}; search /labels?q=")
-    return str(labels.labels.names[found])
-
-
-async def edit_label(state: ServerState, model: str, edit: LabelEdit) -> Job:
-    """Start a job that edits a label, after a look whether this is possible."""
-    edit.check(state.loaded(model).tagger)
-    return await changing_job(state, model, LABELS, asdict(edit))
