@@ -39,7 +39,7 @@ def reads_features(name: str, documents: Dataset) -> bool:
 def compile_kernels(
     name: str, documents: Dataset, params: Mapping[str, Any] | None = None, progress: Progress = no_progress
 ) -> None:
-    """Run all that a method compiles: training in as few steps as it allows, saving, loading, tagging, learning more."""
+    """Run all that a method compiles: training in as few steps as it allows, saving, loading, tagging and learning."""
     few = {key: value for key, value in FEW.items() if key in method(name).defaults()}
     # set_params checks nothing: some of these parameters may have no effect together.
     tagger = Tagger(create(name).set_params(**{**(params or {}), **few}))
