@@ -137,13 +137,12 @@ def add(
     from labelspace.tagger.label_edits import LabelEdit
 
     def wanted(tagger: "Tagger") -> list[LabelEdit]:
-        assert name is not None
         documents = None
         if examples is not None:
             from labelspace.experiment.label_examples import read_examples
 
             documents = read_examples(tagger, examples, reading).inputs
-        return [LabelEdit("add", name, alt=tuple(alt or ()), examples=documents)]
+        return [LabelEdit("add", name or "", alt=tuple(alt or ()), examples=documents)]
 
     if from_file is not None and (examples is not None or alt):
         raise ParameterError("--examples and --alt are for one label, but --from has several; leave one out")

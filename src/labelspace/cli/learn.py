@@ -92,16 +92,15 @@ def learn(
     A column `rejected` has labels that a person rejected. The new version is refused if it is worse on held-out
     documents by more than its noise, unless --force is given.
     """
-    if (data is None) == (following.follow is None):
-        raise ParameterError("learn needs either DATA or --follow FILE; write: labelspace learn MODEL DATA")
-    if following.follow is not None:
+    if following.follow is not None and data is None:
         if force:
             raise ParameterError("--force is for DATA, but --follow refuses no version; leave it out")
-        learn_stream(model, following, out, held_out, keep, reading, as_json)
-        return
-    following.check_unused()
-    assert data is not None
-    learn_file(model, data, out, held_out, force, keep, reading, as_json)
+        learn_stream(model, following.follow, following.options(keep), out, held_out, reading, as_json)
+    elif data is not None and following.follow is None:
+        following.check_unused()
+        learn_file(model, data, out, held_out, force, keep, reading, as_json)
+    else:
+        raise ParameterError("learn needs either DATA or --follow FILE; write: labelspace learn MODEL DATA")
 
 
 def learn_file(
@@ -160,19 +159,17 @@ def print_learned(learned: "Learned") -> None:
 
 def learn_stream(
     model: Path,
-    following: FollowOptions,
+    stream: str,
+    options: "StreamOptions",
     out: Path | None,
     held_out: Path | None,
-    keep: int | None,
     reading: "ReadOptions",
     as_json: bool,
 ) -> None:
     """Learn from a stream until it ends or is interrupted, and print figures as it goes."""
     from labelspace.experiment.learning import Follower, Report
 
-    assert following.follow is not None
-    options = following.options(keep)
-    follower = Follower(model, following.follow, out=out, held_out=held_out, reading=reading, options=options)
+    follower = Follower(model, stream, out=out, held_out=held_out, reading=reading, options=options)
 
     def show_batch(figures: "BatchFigures") -> None:
         if as_json:
@@ -196,7 +193,7 @@ def learn_stream(
     with ending_cleanly(follower), noting_interrupt("what was learned since the last version is lost"):
         figures = follower.run(Report(show_batch, show_saved, show_skipped))
     if not figures.n:
-        note(f"{following.follow} has no document to learn from")
+        note(f"{stream} has no document to learn from")
 
 
 def batch_line(figures: "BatchFigures") -> str:

@@ -266,9 +266,7 @@ def answered(labels: LabelSpace, top: TopK, k: int, are_probabilities: bool) -> 
 
 
 def _current(labels: LabelSpace) -> Ints:
-    if labels.current is None:
-        return np.arange(len(labels), dtype=np.int32)
-    return np.array(labels.current, np.int32)
+    return np.array(labels.answered_as, np.int32)
 
 
 def _synonyms_of(labels: LabelSpace, label: int) -> list[str]:

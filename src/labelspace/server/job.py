@@ -51,9 +51,9 @@ async def start_job(state: "ServerState", model: str, kind: str, asked: Mapping[
         process = await asyncio.create_subprocess_exec(
             *command, env=environment(state.settings), stdin=asyncio.subprocess.PIPE
         )
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(asked or {}).encode())
-        process.stdin.close()
+        if process.stdin is not None:  # it is, since it was asked for
+            process.stdin.write(json.dumps(asked or {}).encode())
+            process.stdin.close()
         watch = asyncio.create_task(_watch(state, job.id, process))
         state.jobs.add(watch)
         watch.add_done_callback(state.jobs.discard)

@@ -47,10 +47,10 @@ class LabelEdit:
         label = edits.label_in_use(labels, self.label)
         if self.action == "retire":
             return edits.retired(labels, label)
-        assert self.other is not None
+        other = self.other or ""
         if self.action == "rename":
-            return edits.renamed(labels, label, self.other)
-        return edits.merged(labels, label, edits.label_in_use(labels, self.other))
+            return edits.renamed(labels, label, other)
+        return edits.merged(labels, label, edits.label_in_use(labels, other))
 
     def done(self, before: LabelSpace) -> str:
         """Say what changed, from the labels before."""

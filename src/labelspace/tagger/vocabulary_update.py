@@ -31,7 +31,7 @@ from labelspace.tagger.label_edits import next_version
 from labelspace.tagger.lineage import UNKNOWN, Origin
 from labelspace.tagger.tagger import Tagger
 from labelspace.tagger.versions import open_versioned
-from labelspace.types import Concept, Hierarchy, Ints, LabelSpace, Longs
+from labelspace.types import Concept, Hierarchy, LabelSpace, Longs
 
 MEANINGS = {
     "added": "added",
@@ -67,8 +67,7 @@ class VocabularyUpdate:
         if kind == "renamed":
             return f"{self.before.names[label]} -> {self.after.names[label]}"
         if kind == "merged":
-            assert self.after.current is not None
-            return f"{self.before.names[label]} -> {self.after.names[int(self.after.current[label])]}"
+            return f"{self.before.names[label]} -> {self.after.names[int(self.after.answered_as[label])]}"
         if kind == "moved":
             return f"{self.after.names[label]} (below {self._above(label)})"
         return self.after.names[label]
@@ -305,8 +304,7 @@ def _changes(before: LabelSpace, after: LabelSpace, matching: Matching, vocabula
     rows = matching.rows
     has_uris = any(uri is not None for uri in vocabulary.uris) and bool(before.uris)
     put_out = [label for label in known if before.in_use[label] and not after.in_use[label]]
-    assert after.current is not None or not put_out
-    current: Ints | Longs = np.arange(len(after)) if after.current is None else after.current
+    current = after.answered_as
     in_use = np.flatnonzero(are_in_use).tolist()
     renamed = [label for label in in_use if before.names[label] != after.names[label]]
     others = sorted(set(in_use) - set(renamed) - {int(current[label]) for label in put_out})

@@ -170,6 +170,11 @@ class LabelSpace:
         """Return the concept of a label in the vocabulary; an empty concept if there is none."""
         return NO_CONCEPT if self.concepts is None else self.concepts[label]
 
+    @property
+    def answered_as(self) -> Ints:
+        """Return the label that each label is answered as, -1 for a retired one; see ``current``."""
+        return np.arange(len(self), dtype=np.int32) if self.current is None else self.current
+
     @cached_property
     def answerable(self) -> Bools:
         """Return whether each label, or the label that it was merged into, may be in an answer."""

@@ -52,8 +52,7 @@ class LabelEdit:
             tagger.add_label(self.label, list(self.examples) or None, alt=self.alt)
         elif self.action == "retire":
             tagger.retire_label(self.label)
-        elif self.action == "merge":
-            assert self.into is not None
+        elif self.into is not None:
             tagger.merge_labels(self.label, self.into)
         else:
             if self.name is not None:
