@@ -139,7 +139,7 @@ export class LabelEditor {
     return el(
       "div",
       { class: "label-action" },
-      el("p", {}, el("b", { text: "Retire. " }), "The label is not suggested any more. To add it brings it back."),
+      el("p", {}, el("b", { text: "Retire. " }), "The label is not suggested any more. Add it to bring it back."),
       retire,
     );
   }
