@@ -9,22 +9,23 @@ import pytest
 from labelspace.server.database import Feedback, InboxDocument, dialects, open_database
 from labelspace.server.database.dialects import SCHEMA_VERSION
 
-COLUMNS = "    batch {text}, is_learned BIGINT NOT NULL DEFAULT 0,\n"
+COLUMN = "    is_learned BIGINT NOT NULL DEFAULT 0,\n"
 ADD_FEEDBACK = """
     INSERT INTO labelspace_feedback (model, id, accepted, rejected, added, created, text)
     VALUES (?, ?, ?, ?, ?, ?, ?)"""
 ADD_JOB = """
     INSERT INTO labelspace_jobs (id, model, kind, state, step, progress, created, started, heartbeat, result)
     VALUES (?, 'm', ?, 'done', '', 1, 0, ?, 0, ?)"""
-INDEXES = "CREATE INDEX labelspace_feedback_new", "CREATE INDEX labelspace_feedback_batch"
+INDEX = "CREATE INDEX labelspace_feedback_new"
 
 
 def first_schema():
     """The tables as the first version of the schema declared them."""
     declared = files("labelspace.server.database").joinpath("schema.sql").read_text(encoding="utf-8")
-    assert COLUMNS in declared
-    lines = declared.replace(COLUMNS, "").splitlines()
-    return "\n".join(line for line in lines if not line.startswith(("--", *INDEXES)))
+    assert COLUMN in declared
+    start, end = (declared.index(mark) for mark in ("CREATE TABLE labelspace_batches", "CREATE TABLE labelspace_inbox"))
+    lines = (declared[:start] + declared[end:]).replace(COLUMN, "").splitlines()
+    return "\n".join(line for line in lines if not line.startswith(("--", INDEX)))
 
 
 @pytest.fixture
@@ -97,7 +98,9 @@ def test_new_tables_are_those_of_an_upgraded_database(tmp_path, old_url):
 
     def columns_and_indexes(path):
         with sqlite3.connect(path) as connection:
-            columns = connection.execute("SELECT name, type FROM pragma_table_info('labelspace_feedback')").fetchall()
+            columns = []
+            for table in ("labelspace_feedback", "labelspace_batches"):
+                columns += connection.execute(f"SELECT name, type FROM pragma_table_info('{table}')").fetchall()
             indexes = connection.execute("SELECT name FROM sqlite_master WHERE type = 'index'").fetchall()
         connection.close()
         return sorted(columns), sorted(indexes)
@@ -115,12 +118,38 @@ def test_a_batch_is_taken_again_until_it_is_settled(database):
     assert [entry.learned for entry in database.feedback("m")] == [True, True, True, False]
     later, entries = database.take_feedback("m")
     assert ([entry.id for entry in entries], later != batch) == (["3"], True)
-    database.settle_feedback("m", [batch, later], is_complete=True)
+    both = [batch, later]
+    database.settle_feedback("m", both, is_complete=True, known=both)
     assert database.count_new_feedback("m") == 0
     assert database.take_feedback("m")[1] == []
-    database.settle_feedback("m", [later], is_complete=False)  # an incomplete lineage takes nothing back
+    database.settle_feedback("m", [later], is_complete=False, known=both)  # an incomplete lineage takes nothing back
     assert database.count_new_feedback("m") == 0
-    database.settle_feedback("m", [later], is_complete=True)
+    database.settle_feedback("m", [later], is_complete=True, known=both)
     assert [entry.learned for entry in database.feedback("m")] == [False, False, False, True]
     database.withdraw_feedback("m", "0")
     assert [entry.id for entry in database.take_feedback("m")[1]] == ["1", "2"]
+
+
+def test_an_entry_that_was_taken_again_after_a_rollback_stays_in_its_first_batch(database):
+    """Else it would be learned twice once one goes back to the version that had learned it."""
+    database.add_feedback("m", [Feedback(id="1", text="one")])
+    first, _ = database.take_feedback("m")
+    database.settle_feedback("m", [first], is_complete=True, known=[first])
+    database.settle_feedback("m", [], is_complete=True, known=[first])  # a rollback
+    database.add_feedback("m", [Feedback(id="2", text="two")])
+    second, entries = database.take_feedback("m")  # its process is killed
+    assert [entry.id for entry in entries] == ["1", "2"]
+    database.settle_feedback("m", [first], is_complete=True, known=[first])  # a return to the first version
+    assert [entry.learned for entry in database.feedback("m")] == [True, False]
+    database.settle_feedback("m", [first, second], is_complete=False)  # the batch that was never learned is forgotten
+    assert [entry.learned for entry in database.feedback("m")] == [True, False]
+
+
+def test_feedback_that_was_withdrawn_and_given_again_is_new(database):
+    database.add_feedback("m", [Feedback(id="1", text="one")])
+    batch, _ = database.take_feedback("m")
+    database.settle_feedback("m", [batch], is_complete=True)
+    database.withdraw_feedback("m", "1")
+    database.add_feedback("m", [Feedback(id="1", text="another")])
+    database.settle_feedback("m", [batch], is_complete=True)
+    assert database.count_new_feedback("m") == 1

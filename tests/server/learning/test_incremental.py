@@ -191,6 +191,22 @@ def test_after_a_rollback_what_was_learned_later_is_new_again(folder, database):
         go_back(folder, database, M, 99, 5)
 
 
+def test_nothing_is_learned_twice_where_one_goes_back_and_forth(folder, database, monkeypatch):
+    """What a version had learned is taken again after a rollback, by a learning that fails; then one returns to it."""
+    database.add_feedback(M, cocoa(2))
+    learn(folder, database)
+    go_back(folder, database, M, 1, 5)
+    database.add_feedback(M, cocoa(1, first=2))
+    with monkeypatch.context() as patched:
+        patched.setattr(Tagger, "save", lambda *arguments: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            learn(folder, database)
+    go_back(folder, database, M, 2, 5)
+    assert learned(database) == [True, True, False]
+    assert learn(folder, database)["n_feedback"] == 1
+    assert n_documents(folder) == len(rows(range(4))) + 3
+
+
 def test_a_model_trained_in_its_place_has_learned_nothing(folder, database, base):
     database.add_feedback(M, cocoa(2))
     learn(folder, database)

@@ -46,7 +46,7 @@ def check(folder, database):
     for number in store.kept_versions(folder):
         Tagger.load(store.kept_versions(folder)[number], verify=True)
     batches = learned_batches(lineage or [each.version for each in listed])
-    database.settle_feedback("foods", batches.names, batches.is_complete)
+    database.settle_feedback("foods", batches.names, batches.is_complete, batches.known)
     n_learned = sum(entry.learned for entry in database.feedback("foods"))
     assert Tagger.load(folder).labels_.n_documents == len(TEXTS) + n_learned
     return n_learned

@@ -34,9 +34,15 @@ NEW_FEEDBACK_COUNT = "SELECT COUNT(*) FROM labelspace_feedback WHERE model = ? A
 NEW_FEEDBACK = """
     SELECT id, text, accepted, rejected, added, annotator AS "by", document, version, created, is_learned AS learned
     FROM labelspace_feedback WHERE model = ? AND is_learned = 0 ORDER BY number"""
-SET_BATCH = "UPDATE labelspace_feedback SET batch = ? WHERE model = ? AND id = ? AND is_learned = 0"
-BATCHES = "SELECT DISTINCT batch FROM labelspace_feedback WHERE model = ? AND batch IS NOT NULL"
-SET_LEARNED = "UPDATE labelspace_feedback SET is_learned = ? WHERE model = ? AND batch = ? AND is_learned <> ?"
+ADD_TO_BATCH = "INSERT INTO labelspace_batches (model, batch, id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+BATCHES = """
+    SELECT batch, feedback.id AS id, is_learned
+    FROM labelspace_batches JOIN labelspace_feedback AS feedback
+        ON feedback.model = labelspace_batches.model AND feedback.id = labelspace_batches.id
+    WHERE labelspace_batches.model = ?"""
+SET_LEARNED = "UPDATE labelspace_feedback SET is_learned = ? WHERE model = ? AND id = ?"
+DELETE_BATCH = "DELETE FROM labelspace_batches WHERE model = ? AND batch = ?"
+DELETE_FROM_BATCHES = "DELETE FROM labelspace_batches WHERE model = ? AND id = ?"
 FEEDBACK_DOCUMENT = "SELECT document FROM labelspace_feedback WHERE model = ? AND id = ?"
 DELETE_FEEDBACK = "DELETE FROM labelspace_feedback WHERE model = ? AND id = ?"
 # Changes nothing, but other transactions that change the document wait until this one ends.
@@ -145,6 +151,7 @@ class Database:
             if document is not None:
                 session.change(LOCK_DOCUMENT, model, document)
             is_deleted = session.change(DELETE_FEEDBACK, model, id) > 0
+            session.change(DELETE_FROM_BATCHES, model, id)
             if is_deleted and document is not None:
                 session.change(MARK_PENDING, model, document, model, document)
             deleted.append(is_deleted)
@@ -181,23 +188,34 @@ class Database:
         def take(session: Session) -> tuple[str, list[Feedback]]:
             entries = [_to_feedback(row) for row in session.rows(NEW_FEEDBACK, model)]
             batch = batch_of(entries)
-            session.change_each(SET_BATCH, [(batch, model, entry.id) for entry in entries])
+            session.change_each(ADD_TO_BATCH, [(model, batch, entry.id) for entry in entries])
             return batch, entries
 
         return self._connections.write(take)
 
-    def settle_feedback(self, model: str, learned: Collection[str], is_complete: bool) -> None:
+    def settle_feedback(
+        self, model: str, learned: Collection[str], is_complete: bool, known: Collection[str] = ()
+    ) -> None:
         """Mark the entries of these batches as learned.
 
-        With ``is_complete`` these are all that the model has learned: entries of other batches are marked as new.
+        With ``is_complete`` these are all that the model has learned: entries of other batches are marked as new, and
+        batches are forgotten that are not ``known`` to the model either: they were taken, but never learned.
         """
         records.check_names(model=model)
 
         def settle(session: Session) -> None:
+            before: dict[str, bool] = {}
+            now: dict[str, bool] = {}
+            others: set[str] = set()
             for row in session.rows(BATCHES, model):
-                is_learned = row["batch"] in learned
-                if is_learned or is_complete:
-                    session.change(SET_LEARNED, int(is_learned), model, row["batch"], int(is_learned))
+                before[row["id"]] = bool(row["is_learned"])
+                now[row["id"]] = now.get(row["id"], False) or row["batch"] in learned
+                if row["batch"] not in learned and row["batch"] not in known:
+                    others.add(row["batch"])
+            changed = [id for id in sorted(now) if now[id] != before[id] and (now[id] or is_complete)]
+            session.change_each(SET_LEARNED, [(int(now[id]), model, id) for id in changed])
+            if is_complete:
+                session.change_each(DELETE_BATCH, [(model, batch) for batch in sorted(others)])
 
         self._connections.write(settle)
 

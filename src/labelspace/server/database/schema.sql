@@ -9,14 +9,15 @@ CREATE TABLE labelspace_feedback (
     number {number}, model {text} NOT NULL, id {text} NOT NULL,
     accepted {text} NOT NULL, rejected {text} NOT NULL, added {text} NOT NULL,
     annotator {text}, document {text}, version {text}, created DOUBLE PRECISION NOT NULL, text {text} NOT NULL,
-    batch {text}, is_learned BIGINT NOT NULL DEFAULT 0,
+    is_learned BIGINT NOT NULL DEFAULT 0,
     UNIQUE (model, id));
 CREATE INDEX labelspace_feedback_number ON labelspace_feedback (model, number);
 CREATE INDEX labelspace_feedback_document ON labelspace_feedback (model, document);
--- The batch is what the entry was learned with, which is also in the lineage of the model; it is set before the model is
--- written, and is_learned after that.
 CREATE INDEX labelspace_feedback_new ON labelspace_feedback (model, number) WHERE is_learned = 0;
-CREATE INDEX labelspace_feedback_batch ON labelspace_feedback (model, batch) WHERE batch IS NOT NULL;
+
+-- What was learned together; the lineage of a model names its batches. After a rollback, an entry may be in several.
+CREATE TABLE labelspace_batches (
+    model {text} NOT NULL, batch {text} NOT NULL, id {text} NOT NULL, PRIMARY KEY (model, id, batch));
 
 CREATE TABLE labelspace_inbox (
     number {number}, model {text} NOT NULL, id {text} NOT NULL, text_hash {text} NOT NULL,

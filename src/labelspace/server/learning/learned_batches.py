@@ -1,11 +1,12 @@
 """Which feedback a model has learned: its lineage says so, and the database follows it.
 
-1. Entries that were not learned get the name of a batch, a hash of them, before they are learned.
+1. Entries that were not learned are stored as a batch, whose name is a hash of them, before they are learned.
 2. The version that learned them has this name in its lineage.
 3. Entries of the batches in the lineage are marked as learned.
 
 A process that is killed after step 1 leaves entries that are learned next time. One that is killed after step 2 leaves
-entries that the next one marks, before it takes any. After a rollback, what later versions had learned is new again.
+entries that the next one marks, before it takes any. After a rollback, what later versions had learned is new again. It
+may become part of a further batch, and stays in its first one too, since one can return to the version that learned it.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ class LearnedBatches(NamedTuple):
     """The batches of feedback in a model."""
 
     names: frozenset[str]
+    known: frozenset[str]  # those that any version of the lineage has learned
     is_complete: bool  # whether the lineage reaches back to a training without feedback
 
 
@@ -33,6 +35,7 @@ def learned_batches(lineage: Sequence[Version]) -> LearnedBatches:
     >>> sorted(learned_batches(lineage).names), learned_batches(lineage).is_complete
     (['a'], True)
     """
+    known = frozenset(version.sha256 for version in lineage if version.data == FEEDBACK and version.sha256 is not None)
     places = {version.number: at for at, version in enumerate(lineage)}
     names: set[str] = set()
     at = len(lineage) - 1
@@ -45,15 +48,15 @@ def learned_batches(lineage: Sequence[Version]) -> LearnedBatches:
         if version.data == FEEDBACK and version.sha256 is not None:
             names.add(version.sha256)
         elif version.made_by == "train":
-            return LearnedBatches(frozenset(names), True)
+            return LearnedBatches(frozenset(names), known, True)
         at -= 1
-    return LearnedBatches(frozenset(names), False)
+    return LearnedBatches(frozenset(names), known, False)
 
 
 def settle(database: Database, model: str, lineage: Sequence[Version]) -> None:
     """Mark the feedback that a model has learned; only the process that may change the model does so."""
     learned = learned_batches(lineage)
-    database.settle_feedback(model, learned.names, learned.is_complete)
+    database.settle_feedback(model, learned.names, learned.is_complete, learned.known)
 
 
 def go_back(folder: Path, database: Database, model: str, to: int, n_kept: int) -> Version:
