@@ -252,8 +252,10 @@ def memory_mb() -> float:
 
 
 def peak_mb() -> float:
-    """Return the peak memory of this process."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Return the peak memory of this process; ``ru_maxrss`` would be that of the process that started it, if larger."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    peak = next(line for line in lines if line.startswith("VmHWM:"))
+    return int(peak.split()[1]) / 1024
 
 
 def run(learner: Learner, n: int, first: int, batch: int, cpu_limit: float, memory_limit: float) -> dict[str, Any]:
