@@ -143,7 +143,7 @@ def test_one_training_runs_at_a_time_and_may_be_killed(server):
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc, which Linux has")
 def test_workers_and_jobs_end_when_the_supervisor_is_killed(server):
     """The port is free, and the next server may train at once."""
-    job = server.post(f"{MODEL}/learn")
+    job = server.post(f"{MODEL}/learn", {"full": True})  # long enough to be killed
     wait_until(lambda: process_of(job) is not None)
     process = process_of(job)
     database = open_database(str(server.log.parent / "foods.feedback.db"))

@@ -46,7 +46,7 @@ class Recalibration:
 
         >>> half_as_often = np.tile(np.array([True, False, False, False]), 500)
         >>> line = Recalibration.start().updated(np.full(2000, 0.5), half_as_often, n_documents=500)
-        >>> float(line.apply(np.array([0.5], np.float32))[0].round(2))
+        >>> round(float(line.apply(np.array([0.5], np.float32))[0]), 2)
         0.32
         """
         z = log_odds(probabilities)
