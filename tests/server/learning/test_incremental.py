@@ -8,7 +8,7 @@ from labelspace import store
 from labelspace.data.source import open_source
 from labelspace.errors import DataError, ModelError
 from labelspace.server.database import Feedback, open_database
-from labelspace.server.learning import LabelEdit, LearnOptions, edit_labels, go_back, learn_more, retrain
+from labelspace.server.learning import LabelRequest, LearnOptions, edit_labels, go_back, learn_more, retrain
 from labelspace.server.learning.feedback_documents import learning_documents
 from labelspace.server.learning.learned_batches import learned_batches
 from labelspace.tagger import Tagger
@@ -158,10 +158,10 @@ def test_feedback_on_labels_that_were_edited_since(folder, database):
         ],
     )
     for edit in (
-        LabelEdit("change", "fish", name="seafood"),
-        LabelEdit("add", "food"),
-        LabelEdit("merge", "bread", into="food"),
-        LabelEdit("retire", "tea"),
+        LabelRequest("change", "fish", name="seafood"),
+        LabelRequest("add", "food"),
+        LabelRequest("merge", "bread", into="food"),
+        LabelRequest("retire", "tea"),
     ):
         assert edit_labels(folder, database, M, no_progress, edit, 5)["swapped"]
     assert database.count_new_feedback(M) == 3
@@ -233,9 +233,9 @@ def test_a_full_training_learns_all_feedback_and_goes_on_with_the_numbers(folder
 def test_a_full_training_keeps_edits_of_labels(folder, database, base):
     database.add_feedback(M, [Feedback(text="a salmon and a mug", accepted=["fish"])])  # its name before
     for edit in (
-        LabelEdit("change", "fish", name="seafood"),
-        LabelEdit("merge", "bread", into="seafood"),
-        LabelEdit("retire", "tea"),
+        LabelRequest("change", "fish", name="seafood"),
+        LabelRequest("merge", "bread", into="seafood"),
+        LabelRequest("retire", "tea"),
     ):
         edit_labels(folder, database, M, no_progress, edit, 5)
     result = retrain(folder, open_source(base), database, M, no_progress, LearnOptions(full=True, force=True))
@@ -283,10 +283,10 @@ def test_the_batches_of_a_lineage(lineage, names, is_complete):
 
 def test_edits_make_versions(folder, database):
     for edit in (
-        LabelEdit("add", "cocoa", alt=("hot chocolate",), examples=("cocoa with milk", "hot cocoa")),
-        LabelEdit("change", "fish", name="seafood", alt=("fishes",)),
-        LabelEdit("merge", "bread", into="seafood"),
-        LabelEdit("retire", "tea"),
+        LabelRequest("add", "cocoa", alt=("hot chocolate",), examples=("cocoa with milk", "hot cocoa")),
+        LabelRequest("change", "fish", name="seafood", alt=("fishes",)),
+        LabelRequest("merge", "bread", into="seafood"),
+        LabelRequest("retire", "tea"),
     ):
         edit_labels(folder, database, M, no_progress, edit, 5)
     tagger = Tagger.load(folder)
@@ -294,19 +294,19 @@ def test_edits_make_versions(folder, database):
     assert {"fish", "fishes", "bread"} <= set(tagger.labels_.synonyms[tagger.labels_.find("seafood")])
     assert [each.version.made_by for each in history(folder)] == ["train", *["labels"] * 4]
     assert history(folder)[1].version.new_labels == ("cocoa",)
-    edit_labels(folder, database, M, no_progress, LabelEdit("add", "tea"), 5)
+    edit_labels(folder, database, M, no_progress, LabelRequest("add", "tea"), 5)
     assert best(folder, "green cup") == "tea"
 
 
 @pytest.mark.parametrize(
     ("edit", "rule"),
     [
-        (LabelEdit("add", "fish"), "label names must be unique, but 'fish' is a label already"),
-        (LabelEdit("add", " "), "one line"),
-        (LabelEdit("change", "fish", name="tea"), "label names must be unique, but 'tea' is a label already"),
-        (LabelEdit("change", "cow", name="ox"), "a label must be known, but 'cow' is"),
-        (LabelEdit("merge", "fish", into="fish"), "merged into another one, but 'fish' is given twice"),
-        (LabelEdit("merge", "fish", into="cow"), "a label must be known, but 'cow' is"),
+        (LabelRequest("add", "fish"), "label names must be unique, but 'fish' is a label already"),
+        (LabelRequest("add", " "), "one line"),
+        (LabelRequest("change", "fish", name="tea"), "label names must be unique, but 'tea' is a label already"),
+        (LabelRequest("change", "cow", name="ox"), "a label must be known, but 'cow' is"),
+        (LabelRequest("merge", "fish", into="fish"), "merged into another one, but 'fish' is given twice"),
+        (LabelRequest("merge", "fish", into="cow"), "a label must be known, but 'cow' is"),
     ],
 )
 def test_edits_that_cannot_be_made(folder, database, edit, rule):

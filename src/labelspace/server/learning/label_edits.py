@@ -18,7 +18,7 @@ Action = Literal["add", "change", "retire", "merge"]
 
 
 @dataclass(frozen=True)
-class LabelEdit:
+class LabelRequest:
     """An edit of a label, which is named by its unique name."""
 
     action: Action
@@ -62,7 +62,7 @@ class LabelEdit:
 
 
 def edit_labels(
-    folder: Path, database: Database, model: str, progress: Progress, edit: LabelEdit, n_kept: int
+    folder: Path, database: Database, model: str, progress: Progress, edit: LabelRequest, n_kept: int
 ) -> dict[str, Any]:
     """Edit the labels of the model of a folder, as a new version; return what was done as plain values."""
     with open_versioned(folder) as versions:

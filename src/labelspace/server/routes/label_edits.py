@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from labelspace.server import learning_schemas, schemas
 from labelspace.server.database import Job
 from labelspace.server.job import LABELS
-from labelspace.server.learning import LabelEdit
+from labelspace.server.learning import LabelRequest
 from labelspace.server.problems import ProblemError, documented
 from labelspace.server.routes.labels import rest_of_path
 from labelspace.server.routes.learning import changing_job
@@ -32,7 +32,7 @@ async def add_label(model: str, body: learning_schemas.AddLabelBody, state: Stat
     state.check_documents(len(body.examples))
     for text in body.examples:
         state.check_text(text)
-    edit = LabelEdit("add", body.name, alt=tuple(body.alt), examples=tuple(body.examples))
+    edit = LabelRequest("add", body.name, alt=tuple(body.alt), examples=tuple(body.examples))
     return await edit_label(state, model, edit)
 
 
@@ -49,7 +49,7 @@ async def change_label(model: str, label: str, body: learning_schemas.ChangeLabe
     if body.name is None and not body.alt:
         raise ProblemError(400, "a change of a label must have a name or further names, but has neither; send name")
     found = unique_name(state, model, label)
-    return await edit_label(state, model, LabelEdit("change", found, name=body.name, alt=tuple(body.alt)))
+    return await edit_label(state, model, LabelRequest("change", found, name=body.name, alt=tuple(body.alt)))
 
 
 @router.delete(
@@ -62,7 +62,7 @@ async def change_label(model: str, label: str, body: learning_schemas.ChangeLabe
 )
 async def retire_label(model: str, label: str, state: State) -> Job:
     """Start a job that retires a label: it is not suggested any more, and can be added again."""
-    return await edit_label(state, model, LabelEdit("retire", unique_name(state, model, label)))
+    return await edit_label(state, model, LabelRequest("retire", unique_name(state, model, label)))
 
 
 @router.post(
@@ -76,7 +76,7 @@ async def retire_label(model: str, label: str, state: State) -> Job:
 async def merge_label(model: str, label: str, body: learning_schemas.MergeLabelBody, state: State) -> Job:
     """Start a job that merges a label into another one, which is answered for both from now on."""
     into = unique_name(state, model, body.into, status=400)
-    return await edit_label(state, model, LabelEdit("merge", unique_name(state, model, label), into=into))
+    return await edit_label(state, model, LabelRequest("merge", unique_name(state, model, label), into=into))
 
 
 def unique_name(state: ServerState, model: str, label: str, status: int = 404) -> str:
@@ -89,7 +89,7 @@ def unique_name(state: ServerState, model: str, label: str, status: int = 404) -
     return str(labels.labels.names[found])
 
 
-async def edit_label(state: ServerState, model: str, edit: LabelEdit) -> Job:
+async def edit_label(state: ServerState, model: str, edit: LabelRequest) -> Job:
     """Start a job that edits a label, after a look whether this is possible."""
     edit.check(state.loaded(model).tagger)
     return await changing_job(state, model, LABELS, asdict(edit))
