@@ -201,15 +201,15 @@ def test_glas_reads_some_labels_only_where_they_are_many(stream, monkeypatch):
     first, later = stream
     model = Glas(embedding_dim=32, all_labels=False, n_negatives=3, n_hard_negatives=2).fit(first.X, first.Y)
     found = []
-    begin, n_known = glas_learning.begin, len(model.index_)
-    monkeypatch.setattr(glas_learning, "begin", lambda *given: found.append(begin(*given)) or found[-1])
+    begin, n_known = glas_learning.partial_training, len(model.index_)
+    monkeypatch.setattr(glas_learning, "partial_training", lambda *given: found.append(begin(*given)) or found[-1])
     model.replay_ = model.replay_.of(first.X[:1], first.Y[:1], 1000, np.random.default_rng(0))
     learn_more(model, later.X[:1], later.Y[:1])
-    lesson = found[0]
+    training = found[0]
     needed = set(later.Y[:1].indices.tolist()) | set(first.Y[:1].indices.tolist())
-    assert needed <= set(lesson.labels.tolist())
-    assert len(lesson.labels) < 19
-    assert lesson.weights.sum() == pytest.approx(n_known), "the sampled ones stand for all others"
+    assert needed <= set(training.labels.tolist())
+    assert len(training.labels) < 19
+    assert training.weights.sum() == pytest.approx(n_known), "the sampled ones stand for all others"
 
 
 @needs_faiss

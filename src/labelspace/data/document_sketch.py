@@ -65,7 +65,7 @@ class DocumentSketch(Stateful):
         return n_seen / n_comparable if n_comparable else None
 
     def count(self, documents: Any) -> tuple[int, int]:  # noqa: ANN401 - texts, or a matrix of features
-        """Return how many of these documents are among those of the sketch, and of how many this can be told.
+        """Return how many of these documents are among those of the sketch, and of how many this is known.
 
         >>> DocumentSketch.of(["bake bread", "grill fish"]).count(["bake bread", "a text of its own", ""])
         (1, 2)

@@ -105,5 +105,5 @@ class SeenDocuments:
 
     @property
     def share(self) -> float | None:
-        """The share from training; None if nothing can be told."""
+        """The share from training; None if it is unknown."""
         return self._n_seen / self._n_comparable if self._n_comparable else None

@@ -51,7 +51,7 @@ class Features(Estimator):
 
     @property
     def expected_unknown(self) -> float | None:
-        """The share of unknown words to expect in texts like those of the training; None if it cannot be told."""
+        """The share of unknown words to expect in texts like those of the training; None if it is unknown."""
         return None
 
     @property

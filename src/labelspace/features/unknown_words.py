@@ -31,7 +31,7 @@ class UnknownWords(NamedTuple):
 
 
 def expected_share(idf: Floats, min_df: int) -> float | None:
-    """Return the share of unknown words to expect in a text like those of the training; None if it cannot be told.
+    """Return the share of unknown words to expect in a text like those of the training; None if it is unknown.
 
     A word of a training document that at most ``min_df`` documents have would be unknown if this document had not been
     in the training. ``idf`` are the weights of the known words, of which the rarest are in ``min_df`` documents. The

@@ -21,7 +21,7 @@ from labelspace.errors import DatabaseError, DataError, LabelspaceError
 from labelspace.experiment.evaluate import evaluate
 from labelspace.kernels.threads import BLAS_VARIABLES, THREADS_VARIABLE
 from labelspace.server.database import ACTIVE, Database, Job, open_database
-from labelspace.server.learning import LabelRequest, LearnOptions, edit_labels, learn_more, retrain
+from labelspace.server.learning import LabelRequest, LearnOptions, edit_model, learn_more, retrain
 from labelspace.server.served_model import version_of
 from labelspace.server.settings import VARIABLE, Settings
 from labelspace.store import KEPT, read_manifest, read_unreplaced
@@ -112,7 +112,7 @@ def read_request() -> dict[str, Any]:
     try:
         return dict(json.loads(given))
     except ValueError:
-        raise DataError("a job must be told what to do, but the server ended before; start another one") from None
+        raise DataError("a job needs a request, but the server ended before it was sent; start another one") from None
 
 
 @contextmanager
@@ -174,7 +174,7 @@ def edit(
     """Edit the labels of a model."""
     asked = {name: tuple(value) if isinstance(value, list) else value for name, value in asked.items()}
     folder = Path(settings.models[model])
-    return edit_labels(folder, database, model, progress, LabelRequest(**asked), n_kept(settings))
+    return edit_model(folder, database, model, progress, LabelRequest(**asked), n_kept(settings))
 
 
 def measure(

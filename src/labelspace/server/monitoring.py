@@ -54,7 +54,7 @@ class Monitoring:
         return {name: of_one(f"labelspace_drift_{name}", meaning) for name, meaning in DRIFT.items()}
 
     def set_drift(self, model: str, drift: Drift) -> None:
-        """Set the gauges of a model to its figures of drift; what cannot be told has no gauge."""
+        """Set the gauges of a model to its figures of drift; an unknown figure has no gauge."""
         counts = drift.counts
         unknown, expected = counts.unknown_words, drift.reference.unknown_words
         values: dict[str, float | None] = {

@@ -32,7 +32,7 @@ REJECTED = 10.0  # the weight of a document whose label a person rejected: a neg
 STIFFNESS = 3.0  # of a classifier that all documents trained, times C
 VIOLATION = -0.8  # margin above which a document is a negative: smaller violations cost much time and teach little
 LOGISTIC_VIOLATION = -2.0  # the same for the logistic loss, where the gradient is then 0.12
-MAX_SQUARES = 60_000.0  # the largest sum of squares of a feature that is told apart: 16 bits hold no larger one
+MAX_SQUARES = 60_000.0  # the largest sum of squares that is kept: 16 bits hold no larger one
 
 
 class WarmOptions(NamedTuple):

@@ -8,7 +8,7 @@ from labelspace import store
 from labelspace.data.source import open_source
 from labelspace.errors import DataError, ModelError
 from labelspace.server.database import Feedback, open_database
-from labelspace.server.learning import LabelRequest, LearnOptions, edit_labels, go_back, learn_more, retrain
+from labelspace.server.learning import LabelRequest, LearnOptions, edit_model, go_back, learn_more, retrain
 from labelspace.server.learning.feedback_documents import learning_documents
 from labelspace.server.learning.learned_batches import learned_batches
 from labelspace.tagger import Tagger
@@ -163,7 +163,7 @@ def test_feedback_on_labels_that_were_edited_since(folder, database):
         LabelRequest("merge", "bread", into="food"),
         LabelRequest("retire", "tea"),
     ):
-        assert edit_labels(folder, database, M, no_progress, edit, 5)["swapped"]
+        assert edit_model(folder, database, M, no_progress, edit, 5)["swapped"]
     assert database.count_new_feedback(M) == 3
     result = learn(folder, database)
     assert (result["n_new_documents"], result["n_unused_documents"], result["n_new_labels"]) == (2, 1, 0)
@@ -237,7 +237,7 @@ def test_a_full_training_keeps_edits_of_labels(folder, database, base):
         LabelRequest("merge", "bread", into="seafood"),
         LabelRequest("retire", "tea"),
     ):
-        edit_labels(folder, database, M, no_progress, edit, 5)
+        edit_model(folder, database, M, no_progress, edit, 5)
     result = retrain(folder, open_source(base), database, M, no_progress, LearnOptions(full=True, force=True))
     assert result["swapped"]
     assert best(folder, "salmon with tuna") == "seafood"
@@ -288,13 +288,13 @@ def test_edits_make_versions(folder, database):
         LabelRequest("merge", "bread", into="seafood"),
         LabelRequest("retire", "tea"),
     ):
-        edit_labels(folder, database, M, no_progress, edit, 5)
+        edit_model(folder, database, M, no_progress, edit, 5)
     tagger = Tagger.load(folder)
     assert (best(folder, "hot cocoa"), best(folder, "rye")) == ("cocoa", "seafood")
     assert {"fish", "fishes", "bread"} <= set(tagger.labels_.synonyms[tagger.labels_.find("seafood")])
     assert [each.version.made_by for each in history(folder)] == ["train", *["labels"] * 4]
     assert history(folder)[1].version.new_labels == ("cocoa",)
-    edit_labels(folder, database, M, no_progress, LabelRequest("add", "tea"), 5)
+    edit_model(folder, database, M, no_progress, LabelRequest("add", "tea"), 5)
     assert best(folder, "green cup") == "tea"
 
 
@@ -312,7 +312,7 @@ def test_edits_make_versions(folder, database):
 def test_edits_that_cannot_be_made(folder, database, edit, rule):
     before = (folder / "model.json").read_bytes()
     with pytest.raises(DataError, match=rule):
-        edit_labels(folder, database, M, no_progress, edit, 5)
+        edit_model(folder, database, M, no_progress, edit, 5)
     assert (folder / "model.json").read_bytes() == before
 
 

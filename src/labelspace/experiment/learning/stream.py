@@ -72,7 +72,7 @@ class BatchFigures(NamedTuple):
 
 @dataclass
 class Report:
-    """What a stream is told about: functions that are called with it."""
+    """Functions that are called as a stream goes on."""
 
     batch: Callable[[BatchFigures], None]
     saved: Callable[[Learned], None]

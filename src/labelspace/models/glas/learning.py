@@ -47,8 +47,8 @@ MAX_NEW_SHARE = 0.5  # of documents that a new label may be expected to have
 
 
 @dataclass
-class Lesson:
-    """The net that goes on, and what it goes on with; its labels are numbered anew."""
+class PartialTraining:
+    """The part of a trained net that further documents change, and these documents; its labels are numbered anew."""
 
     net: Net
     labels: Ints  # (m,) the ids of the net's labels, ascending
@@ -84,21 +84,23 @@ def learn(model: Glas, X: Csr, new: NewDocuments, replay: Replay, roots: Gradien
     known = np.isin(np.arange(new.n_labels), model.index_.ids)
     fresh = np.flatnonzero(has_documents & ~known & ~np.isin(np.arange(new.n_labels), model.removed))
     with threadpool_limits(1, user_api="blas"), refusing_overflow():
-        lesson = begin(model, X, examples, fresh, roots, rng)
+        training = partial_training(model, X, examples, fresh, roots, rng)
         n_learned = replay.n_learned + X.shape[0]
-        place(model, lesson, fresh, n_learned)
-        calibrate(model, lesson, fresh, new.counts, n_learned)
+        place_new_labels(model, training, fresh, n_learned)
+        calibrate_biases(model, training, fresh, new.counts, n_learned)
         input_dropout = model.input_dropout
         if input_dropout is None:
             input_dropout = default_input_dropout(replay.n_learned)
         for rows, decay in examples.batches(LEARN_EPOCHS, LEARN_BATCH, rng):
-            lesson.step(model, rows, input_dropout, decay, rng)
+            training.step(model, rows, input_dropout, decay, rng)
         touched = np.flatnonzero(has_documents & roots.is_new)
-        calibrate(model, lesson, np.intersect1d(touched, lesson.labels), new.counts, n_learned)
-    store(model, lesson, roots)
+        calibrate_biases(model, training, np.intersect1d(touched, training.labels), new.counts, n_learned)
+    store_embeddings(model, training, roots)
 
 
-def begin(model: Glas, X: Csr, examples: Examples, fresh: Longs, roots: GradientRoots, rng: Rng) -> Lesson:
+def partial_training(
+    model: Glas, X: Csr, examples: Examples, fresh: Longs, roots: GradientRoots, rng: Rng
+) -> PartialTraining:
     """Return a net of what is stored (step 1); the embeddings of ``fresh`` labels are 0."""
     labels, weights = choose_labels(model, X, examples, fresh, rng)
     is_known = ~np.isin(labels, fresh)
@@ -116,7 +118,7 @@ def begin(model: Glas, X: Csr, examples: Examples, fresh: Longs, roots: Gradient
     encoder = stored_encoder(model, examples.features, squares)
     net = Net(encoder, embeddings, numbers, scale, model.normalize_label_embeddings)
     net.label_squares = squares.labels[labels]
-    return Lesson(net, labels, weights, examples, examples.Y[:, labels].sorted_indices())
+    return PartialTraining(net, labels, weights, examples, examples.Y[:, labels].sorted_indices())
 
 
 def choose_labels(model: Glas, X: Csr, examples: Examples, fresh: Longs, rng: Rng) -> tuple[Ints, Floats | None]:
@@ -157,45 +159,47 @@ def stored_encoder(model: Glas, features: Ints, squares: Squares) -> Encoder:
     return encoder
 
 
-def place(model: Glas, lesson: Lesson, fresh: Longs, n_learned: int) -> None:
+def place_new_labels(model: Glas, training: PartialTraining, fresh: Longs, n_learned: int) -> None:
     """Start the embeddings of new labels, and their biases where these are no log-odds (step 2)."""
     if not len(fresh):
         return
-    net, examples = lesson.net, lesson.examples
-    embeddings, by_label = lesson.embed(), lesson.Y[: examples.n_new].tocsc()
+    net, examples = training.net, training.examples
+    embeddings, by_label = training.embed(), training.Y[: examples.n_new].tocsc()
     background = embeddings[examples.n_new :]
     if not len(background):
         background = model.background_.astype(np.float32)
-    for at in np.searchsorted(lesson.labels, fresh).tolist():
+    for at in np.searchsorted(training.labels, fresh).tolist():
         own = by_label.indices[by_label.indptr[at] : by_label.indptr[at + 1]]
         v, b = place_label(embeddings[own], background, model.scale_, min(len(own) / n_learned, MAX_NEW_SHARE))
         net.label_embeddings[at, :-1] = v
         net.bias.value[at] = b if model.bias else 0.0
 
 
-def calibrate(model: Glas, lesson: Lesson, labels: Longs, counts: Longs | None, n_learned: int) -> None:
+def calibrate_biases(
+    model: Glas, training: PartialTraining, labels: Longs, counts: Longs | None, n_learned: int
+) -> None:
     """Set the biases of new labels, so that as many documents are expected to have each as do."""
     if len(labels) and model.loss == "bce" and model.bias:
-        at = np.searchsorted(lesson.labels, labels)
-        scores = lesson.embed() @ (model.scale_ * lesson.net.label_embeddings[at, :-1]).T.astype(np.float32)
-        lesson.net.bias.value[at] = lesson.examples.biases(scores, labels, counts, n_learned)
+        at = np.searchsorted(training.labels, labels)
+        scores = training.embed() @ (model.scale_ * training.net.label_embeddings[at, :-1]).T.astype(np.float32)
+        training.net.bias.value[at] = training.examples.biases(scores, labels, counts, n_learned)
 
 
-def store(model: Glas, lesson: Lesson, roots: GradientRoots) -> None:
+def store_embeddings(model: Glas, training: PartialTraining, roots: GradientRoots) -> None:
     """Put what was trained into new arrays of the model (step 4)."""
-    net, features, stored = lesson.net, lesson.examples.features, model.encoder_
+    net, features, stored = training.net, training.examples.features, model.encoder_
     check_finite(net.encoder.features.vectors, net.label_embeddings, net.bias.value)
     table, scales = np.array(stored.feature_embeddings), np.array(stored.feature_scales)
     table[features], scales[features] = quantize_int8(net.encoder.features.vectors)
     model.encoder_ = stored._replace(feature_embeddings=table, feature_scales=scales)
     vectors = net.label_embeddings * np.float32(model.scale_)
     vectors[:, -1] = net.bias.value / np.float32(model.bias_scale_)
-    model.index_ = model.index_.with_vectors(lesson.labels, vectors)
+    model.index_ = model.index_.with_vectors(training.labels, vectors)
     squares = roots.squares(LEARN_BATCH)
     if model.optimizer != "sgd":
-        squares.labels[lesson.labels] = net.label_squares
+        squares.labels[training.labels] = net.label_squares
         if model.bias:
-            squares.bias[lesson.labels] = net.bias.square
+            squares.bias[training.labels] = net.bias.square
     squares = squares._replace(features=net.encoder.features.squares)
     model.gradient_roots_ = roots.with_squares(features, squares, LEARN_BATCH)
 

@@ -10,6 +10,7 @@ from labelspace.models.capabilities import AddsLabels, PartialFit, require
 from labelspace.server.database import Database
 from labelspace.server.learning.learned_batches import settle
 from labelspace.tagger import Tagger
+from labelspace.tagger.label_edits import LabelEdit, edit_labels
 from labelspace.tagger.lineage import edited_version
 from labelspace.tagger.versions import open_versioned
 from labelspace.types import Progress
@@ -45,23 +46,20 @@ class LabelRequest:
         if self.into is not None and edits.label_in_use(labels, self.into) == label:
             raise DataError(f"a label is merged into another one, but {self.label!r} is given twice; name another one")
 
-    def make(self, tagger: Tagger) -> None:
-        """Edit the labels of a tagger."""
-        self.check(tagger)
+    def edits(self) -> list[LabelEdit]:
+        """Return the edits of the library that make up this request."""
         if self.action == "add":
-            tagger.add_label(self.label, list(self.examples) or None, alt=self.alt)
-        elif self.action == "retire":
-            tagger.retire_label(self.label)
-        elif self.into is not None:
-            tagger.merge_labels(self.label, self.into)
-        else:
-            if self.name is not None:
-                tagger.rename_label(self.label, self.name)
-            if self.alt:
-                tagger.add_label(self.name or self.label, alt=self.alt)
+            return [LabelEdit("add", self.label, alt=self.alt, examples=list(self.examples) or None)]
+        if self.action == "retire":
+            return [LabelEdit("retire", self.label)]
+        if self.action == "merge":
+            return [LabelEdit("merge", self.label, self.into)]
+        renamed = [] if self.name is None else [LabelEdit("rename", self.label, self.name)]
+        described = [LabelEdit("add", self.name or self.label, alt=self.alt)] if self.alt else []
+        return [*renamed, *described]
 
 
-def edit_labels(
+def edit_model(
     folder: Path, database: Database, model: str, progress: Progress, edit: LabelRequest, n_kept: int
 ) -> dict[str, Any]:
     """Edit the labels of the model of a folder, as a new version; return what was done as plain values."""
@@ -69,7 +67,8 @@ def edit_labels(
         tagger = Tagger.load(folder)
         n_labels = len(tagger.labels_)
         progress("editing labels", 0, 1)
-        edit.make(tagger)
+        edit.check(tagger)
+        edit_labels(tagger, edit.edits())
         version = edited_version(tagger, versions.next_number(), n_labels)
         version = replace(version, n_new_documents=len(edit.examples))
         versions.add(tagger, version, n_kept)
