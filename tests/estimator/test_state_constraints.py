@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from labelspace.estimator import state_constraints
-from labelspace.estimator.state_constraints import Sizes, StateError, are_sorted_spans, array, ids, is_sorted, offsets
+from labelspace.estimator.state_constraints import (
+    LARGEST_FLOAT,
+    Sizes,
+    StateError,
+    are_sorted_spans,
+    array,
+    ids,
+    is_sorted,
+    offsets,
+)
 
 
 def check(constraint, values, **known):
@@ -58,8 +67,12 @@ def test_dtype_shape_and_finiteness(values, rule, block_bytes):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_large_finite_numbers_are_finite(dtype, block_bytes):
-    check(array(dtype, "n"), np.full(9, np.finfo(dtype).max, dtype))
+def test_numbers_whose_products_overflow_are_refused(dtype, block_bytes):
+    largest = min(LARGEST_FLOAT, float(np.finfo(dtype).max))
+    check(array(dtype, "n"), np.full(9, largest, dtype) * np.array([1, -1, 1] * 3, dtype))
+    if dtype != "float16":
+        with pytest.raises(StateError, match="must have numbers of at most 1e"):
+            check(array(dtype, "n"), np.array([0, -2 * largest, 1], dtype))
     for bad in (np.nan, np.inf, -np.inf):
         values = np.ones(9, dtype)
         values[7] = bad

@@ -1,9 +1,12 @@
+import ast
 import gc
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numba import njit
 
+import labelspace
 from labelspace.kernels.compilation import watching
 from labelspace.kernels.compiled import part
 
@@ -56,3 +59,18 @@ def test_what_was_frozen_stays_so():
 
 def test_a_part_can_be_called_by_itself():
     assert twice(np.int64(3)) == 6
+
+
+def test_fastmath_kernels_that_kernels_call_are_inlined():
+    called, fast = set(), {}
+    for path in Path(labelspace.__file__).parent.rglob("*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            options = " ".join(map(ast.unparse, getattr(node, "decorator_list", ())))
+            if options.startswith(("kernel(", "part(")):
+                calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+                called |= {each.id for each in calls if isinstance(each, ast.Name)}
+                if "fastmath" in options:
+                    fast[node.name] = options
+    assert "dot" in fast.keys() & called
+    missing = {name for name in fast.keys() & called if "forceinline=True" not in fast[name]}
+    assert not missing

@@ -309,7 +309,7 @@ def beam_search(X: CsrArrays, start: int, stop: int, trees: LinearTrees, out_lab
             sort_best_first(row_scores, row_labels, size)
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, forceinline=True)
 def dense_margins(code: Floats, vectors: NodeVectors, tree: Tree, nodes: Ints, shift: Longs, margins: Floats) -> Floats:
     """Return the margins of the children of some nodes, as ``child_margins`` does, for a dense row (width,)."""
     margins = layout_children(tree, nodes, shift, margins)

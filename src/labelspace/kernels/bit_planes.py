@@ -220,7 +220,7 @@ def shortlists_in_lists(
         cut_shortlist(found, used, size)
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"}, forceinline=True)
 def float_int_dot(a: Floats, b: Int16s) -> np.float32:
     """Return the inner product of a float and an integer vector, summed in any order, so that it is vectorized."""
     total = np.float32(0.0)

@@ -27,7 +27,11 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def kernel(**options: Any) -> Callable[[Function], Dispatcher[Function]]:  # noqa: ANN401 - options of numba
-    """Compile a function that Python and other kernels call: at its first call, cached, and run without the GIL."""
+    """Compile a function that Python and other kernels call: at its first call, cached, and run without the GIL.
+
+    One with ``fastmath`` that kernels call has ``forceinline=True``. Otherwise the linker takes the copy in its caller
+    or the one compiled on its own, depending on what this process compiled, and the two may round differently.
+    """
     return njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)  # type: ignore[call-overload,no-any-return]
 
 

@@ -85,7 +85,7 @@ def one_minus_squared_norms(rows: Floats) -> Doubles:
     return out
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"}, forceinline=True)
 def block_products(query: Floats, block: Floats, out: Floats) -> None:
     """Write the inner products of a query with the points of a block (d, BLOCK_SIZE)."""
     for i in range(BLOCK_SIZE):

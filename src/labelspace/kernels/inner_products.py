@@ -15,7 +15,7 @@ ROW_BLOCK = 64  # rows that stay in the cache while all queries read them
 INT_ROW_BLOCK = 256  # more, since quantized rows are smaller
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"}, forceinline=True)
 def dot(a: Floats, b: Floats) -> np.float32:
     """Return the inner product of two short dense vectors, summed in any order, so that it is vectorized."""
     total = np.float32(0.0)

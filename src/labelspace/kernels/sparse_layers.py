@@ -87,7 +87,7 @@ def group_by_feature(data: Floats, indices: Ints, indptr: Ints | Longs, offsets:
     return FeatureEntries(features, ends, rows, values)
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, forceinline=True)
 def embed_row(data: Floats, features: Ints, vectors: Table, scales: Floats, bias: Floats, out: Floats) -> None:
     """Sum a row's feature vectors times its values, plus the bias. ``vectors`` is (n_features, hidden)."""
     for m in range(len(out)):
@@ -238,7 +238,7 @@ def adam_step(weights: Floats, gradient: Floats, mean: Floats, square: Floats, l
         weights[i] -= step_size * mean[i] / (np.sqrt(square[i]) + epsilon)
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, forceinline=True)
 def add_active_units(activity: Floats, weights: Table, out: Floats) -> None:
     """Add activity (hidden,) times weights (hidden, n_labels) to ``out`` (n_labels,), skipping units of activity 0."""
     for unit in range(len(activity)):

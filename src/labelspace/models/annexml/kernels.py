@@ -154,7 +154,7 @@ def cosine_loss_gradient(cosines: Floats, n_near: int, gamma: float, out: Floats
     return loss
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"}, forceinline=True)
 def unit_vector(vector: Floats) -> np.float32:
     """Scale a vector to norm 1, in place, and return the inverse of its norm."""
     total = MIN_SQUARE
@@ -166,7 +166,7 @@ def unit_vector(vector: Floats) -> np.float32:
     return inverse
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"}, forceinline=True)
 def adagrad_row(data: Floats, features: Ints, gradient: Floats, rate: float, vectors: Floats, squares: Floats) -> None:
     """Make a row-wise Adagrad step on the vectors of one document's features, for the gradient by V'x.
 
@@ -208,7 +208,7 @@ def draw_documents(row: int, near: Ints, n: int, n_drawn: int, state: np.uint64,
     return size, state
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"}, forceinline=True)
 def document_gradients(units: Floats, inverses: Floats, n_near: int, gamma: float, size: int, out: Floats) -> float:
     """Compute the gradients by V'x of the document (row 0), its neighbors and the others; return the loss."""
     dim = units.shape[1]
@@ -285,7 +285,7 @@ def choose_partitions(x: Floats, features: Ints, learners: Learners, scores: Flo
         owner[chosen[i]] = i
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"}, forceinline=True)
 def embed_in_partitions(data: Floats, features: Ints, embeddings: PartitionVectors, owner: Ints, out: Floats) -> None:
     """Compute the vectors V'x of one document in the partition of each learner; ``out`` is (n_learners, dim)."""
     vectors, scales, partitions, starts = embeddings

@@ -99,7 +99,7 @@ class Step(NamedTuple):
     ball: bool  # nodes are points of the Poincaré ball
 
 
-@kernel(error_model="numpy")  # a norm of 0 gives no number, not an error
+@kernel(error_model="numpy", forceinline=True)  # a norm of 0 gives no number, not an error
 def hyperbolic_product(product: float, r: float, e: float) -> tuple[float, float, float, float]:
     """Return (r^2 + e^2 - d^2) / 2 for the distance d of exp(x) and exp(y), and its derivatives by x . y, r and e.
 
@@ -115,7 +115,7 @@ def hyperbolic_product(product: float, r: float, e: float) -> tuple[float, float
     return (r * r + e * e - distance * distance) / 2, slope * a * b, r - slope * r_slope, e - slope * e_slope
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, forceinline=True)
 def norm(vector: Floats) -> float:
     """Return the norm of a vector, above 0."""
     total = np.float32(0.0)
@@ -124,7 +124,7 @@ def norm(vector: Floats) -> float:
     return float(np.sqrt(total) + EPSILON)
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, forceinline=True)
 def margin_gradient(
     document: Floats, vector: Floats, bias: float, is_positive: bool, weight: float, r: float, e: float, ball: bool
 ) -> tuple[np.float32, np.float32, np.float32, np.float32]:
@@ -149,7 +149,7 @@ def margin_gradient(
     return error, error * np.float32(product_slope), error * np.float32(r_slope), error * np.float32(e_slope)
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, forceinline=True)
 def add_gradients(
     coefficient: np.float32, document: Floats, vector: Floats, gradient: Floats, document_gradient: Floats
 ) -> None:
@@ -159,7 +159,7 @@ def add_gradients(
         document_gradient[m] += coefficient * vector[m]
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, forceinline=True)
 def adagrad_step(
     vector: Floats, gradient: Floats, target: Floats, deviation: Floats, decay: float, squared_sum: float, step: Step
 ) -> np.float32:

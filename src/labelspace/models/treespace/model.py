@@ -131,7 +131,9 @@ class Treespace(Model):
     dense_learning_rate: float = param(0.002, real(above=0), "Learning rate of the dense layers.")
     dropout: float = parameters.dropout(0.4)
     input_dropout: float = parameters.input_dropout(0.1)
-    rare_boost: float = param(0.0, real(at_least=0), "Prefer labels with few documents; 0 ranks by probability.")
+    rare_boost: float = param(
+        0.0, real(at_least=0, at_most=10), "Prefer labels with few documents; 0 ranks by probability."
+    )
     branching_factor: int = param(16, integer(2), "Children per node of a learned hierarchy.").only_with(
         hierarchy=("auto", "learned")
     )
@@ -149,7 +151,8 @@ class Treespace(Model):
     label_counts_: Ints = learned(array("int32", "n_labels", at_least=0))  # training documents of each label
 
     def check_state(self) -> None:
-        """Check that there is a dimension per level, and room for the embedding of each node."""
+        """Check that there is a dimension per level, room for the embedding of each node, and no label at the root."""
+        must(self.tree_.label[0] < 0, "a root that is no label")
         must(len(self.level_dims_) == max(self.tree_.height, 1), "a dimension per level of the tree")
         must(len(self.estimators_) > 0, "learners")
         document_dim, node_dims = int(self.level_dims_.sum(dtype=np.int64)), int(self._layout.width.sum(dtype=np.int64))

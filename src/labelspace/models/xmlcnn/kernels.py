@@ -151,7 +151,7 @@ def product_gradients(gradient: Floats, at: Ints, block: Block, documents: Docum
                         out[words[t + offset], offset * n_filters + f] += value
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, forceinline=True)
 def word_products(ids: Ints, n: int, vectors: Table, scales: Floats, weights: Floats, out: Floats) -> None:
     """Multiply the vectors of the first n ``ids`` by weights (dim, columns).
 

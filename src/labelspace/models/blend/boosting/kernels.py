@@ -94,7 +94,7 @@ def add_histogram(binned: Bytes, packed: Longs, rows: Ints, histogram: Longs) ->
             histogram[column, binned[row, column]] += value
 
 
-@kernel(fastmath={"arcp", "contract"})
+@kernel(fastmath={"arcp", "contract"}, forceinline=True)
 def best_split(histogram: Longs, scale: float, min_child_weight: float, l2: float) -> tuple[float, int, int]:
     """Return gain, column and last left bin of the best split of a node; column -1 if there is none."""
     total = integer(0)
