@@ -19,6 +19,7 @@ from labelspace import moved_modules
 from labelspace.version import __version__
 
 if TYPE_CHECKING:
+    from labelspace.data.records import Record
     from labelspace.data.source import read, read_dataset
     from labelspace.models.registry import create, methods
     from labelspace.sklearn import TaggerClassifier
@@ -30,6 +31,7 @@ _HOME = {
     "Dataset": "labelspace.types",
     "Hierarchy": "labelspace.types",
     "LabelSpace": "labelspace.types",
+    "Record": "labelspace.data.records",
     "Tagger": "labelspace.tagger",
     "TaggerClassifier": "labelspace.sklearn",
     "TopK": "labelspace.types",
@@ -45,6 +47,7 @@ __all__ = [
     "Dataset",
     "Hierarchy",
     "LabelSpace",
+    "Record",
     "Tagger",
     "TaggerClassifier",
     "TopK",

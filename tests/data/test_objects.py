@@ -185,17 +185,24 @@ def test_label_ids_need_names_and_are_no_matrix():
     names = ["bread", "food", "tea"]
     assert read(TEXTS, [[0, 1], [2], []], label_names=names).Y.toarray().tolist() == Y
     assert read(TEXTS, np.array([0, 2, 1]), label_names=names).Y.toarray().tolist() == np.eye(3)[[0, 2, 1]].tolist()
-    for labels, message in (
-        ([0, 1, 2], r"must be names, but one is \d; give names, or label_names=\[...\] for ids"),
-        ([[0], ["tea"], []], "all names or all ids"),
-    ):
-        with pytest.raises(DataError, match=message):
-            read(TEXTS, labels)
+    with pytest.raises(DataError, match="all names or all ids"):
+        read(TEXTS, [[0], ["tea"], []])
+    for matrix in (Y, [[0, 1], [1, 0], [0, 1]]):
+        with pytest.raises(DataError, match=r"a matrix of 0 and 1 is an array: np.array\(labels\)"):
+            read(TEXTS, matrix)
     with pytest.raises(DataError, match="from 0 to 2, but one is 3"):
         read(TEXTS, [[0], [3], []], label_names=names)
     for matrix in (Y, [[0, 1, 2]] * 3):
         with pytest.raises(DataError, match=r"a matrix of 0 and 1 is an array: np.array\(labels\)"):
             read(TEXTS, matrix, label_names=names)
+
+
+def test_numbers_are_names_as_in_files():
+    first = read(TEXTS, [[250, 401], [401], []])
+    assert first.labels.names == ["250", "401"]
+    more = read(TEXTS, [[401], [7], [250]], label_names=first.labels)
+    assert more.labels.names == ["250", "401", "7"]
+    assert more.Y.toarray().tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
 
 
 def test_a_label_space_keeps_its_ids_and_grows():

@@ -11,7 +11,7 @@ import pytest
 
 from labelspace.data.dataset_file import files_of
 from labelspace.data.records import Record
-from labelspace.data.source import Source, iter_records, open_source, read_dataset, write_dataset
+from labelspace.data.source import Source, iter_records, open_source, read, read_dataset, write_dataset
 from labelspace.errors import DataError
 from labelspace.types import Columns, Fields, LabelSpace
 
@@ -63,12 +63,12 @@ def test_no_split_opens_the_file_of_another(tmp_path):
         folder(tmp_path, train__jsonl=LINE.format("one", "b"), dev__txt="rubbish", test__csv="rubbish")
     )
     assert list(source.train().texts) == ["one"]
-    for read, message in (
+    for split, message in (
         (source.dev, "dev.txt:1: expected a header"),
         (source.test, "test.csv must hold at least one"),
     ):
         with pytest.raises(DataError, match=message):
-            read()
+            split()
     (tmp_path / "train.jsonl").write_text("rubbish")
     (tmp_path / "test.csv").write_text("text\ntwo\n")
     assert list(source.test().texts) == ["two"]
@@ -231,3 +231,8 @@ def test_rows_of_a_table_have_labels_only_with_all_columns_of_labels(tmp_path):
         path.write_text(content)
         [record] = iter_records(path, columns=columns, known=LabelSpace(["brand: Trm"]))
         assert (record.text, record.labels) == ("title: x", expected)
+
+
+def test_something_else_than_a_path_is_named():
+    with pytest.raises(DataError, match="must be the path of a file or folder, but is of type StringIO"):
+        read(io.StringIO("text,labels"))

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.errors import DataError, NotFittedError, ParameterError
-from labelspace.features import Sequences, Tfidf
+from labelspace.features import Sequences, Tfidf, features_class
 from labelspace.features.base import RawText
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import (
@@ -89,6 +89,10 @@ def test_settings_go_to_every_view_whose_features_have_them():
 def test_a_setting_that_no_view_has_is_an_error():
     with pytest.raises(ParameterError, match="tfidf has no parameter 'bit'; .*its parameters are: ngrams"):
         override([WORDS, TEXT], None, {"bit": 9}, "blend")
+    with pytest.raises(
+        ParameterError, match="but are of type ndarray; choose one of these, or give ready-made features"
+    ):
+        features_class(np.eye(3))
     with pytest.raises(ParameterError, match="features must be one of tfidf, hashing, embeddings, but are 'bm25'"):
         override([WORDS], "bm25", {}, "blend")
 

@@ -151,7 +151,7 @@ def test_nothing_but_a_model_is_replaced(folder, data, tmp_path):
     (foreign / "model.json").write_text('{"modelTopology": {}}')
     with pytest.raises(ModelError, match="holds other files"):
         model.save(foreign)
-    with pytest.raises(ModelError, match="notes.txt cannot; give another folder"):
+    with pytest.raises(ModelError, match=r"notes.txt cannot \(Not a directory\); give another folder"):
         model.save(folder / "notes.txt" / "below")
 
 

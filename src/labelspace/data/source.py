@@ -225,7 +225,12 @@ def open_source(path: str | Path, options: ReadOptions | None = None) -> Source:
     ...     len(source.train()), source.has_test
     (1, False)
     """
-    path = Path(path)
+    try:
+        path = Path(path)
+    except TypeError as error:
+        remedy = "write what it holds to a file, or give a data frame or lists to Tagger.fit"
+        kind = type(path).__name__
+        raise DataError(f"DATA must be the path of a file or folder, but is of type {kind}; {remedy}") from error
     options = options or ReadOptions()
     if not path.exists() and not is_data_file(path):
         raise DataError(f"DATA must be a file or a folder, but {path} does not exist; check the path")

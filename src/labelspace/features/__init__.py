@@ -18,10 +18,11 @@ _VIEWS_ONLY: Final[dict[str, type[Features]]] = {kind.name: kind for kind in (Se
 
 def features_class(name: str) -> type[Features]:
     """Return the class of features with this name; raise ParameterError with the known names if there is none."""
-    kind = (FEATURES | _VIEWS_ONLY).get(name)
-    if kind is None:
-        raise ParameterError(f"features must be one of {', '.join(FEATURES)}, but are {name!r}; choose one of these")
-    return kind
+    if isinstance(name, str) and name in FEATURES | _VIEWS_ONLY:
+        return (FEATURES | _VIEWS_ONLY)[name]
+    given = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
+    remedy = "choose one of these, or give ready-made features to fit"
+    raise ParameterError(f"features must be one of {', '.join(FEATURES)}, but are {given}; {remedy}")
 
 
 def create_features(name: str, **params: Any) -> Features:  # noqa: ANN401 - parameters are of any type

@@ -9,6 +9,7 @@ import math
 import mmap
 import os
 import platform
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -331,8 +332,11 @@ def check_writable(folder: Folder, force: bool = False) -> None:
     except OSError as error:
         rule = f"--out must be a folder that can be read, but {path} cannot ({error.strerror or error})"
         raise ModelError(f"{rule}; give another folder") from error
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        raise ModelError(f"--out must lie in a folder that can be written, but {above} cannot; give another folder")
+    try:
+        tempfile.TemporaryFile(dir=above).close()  # permissions do not tell it, of /proc for example
+    except OSError as error:
+        rule = f"--out must lie in a folder that can be written, but {above} cannot ({error.strerror})"
+        raise ModelError(f"{rule}; give another folder") from error
 
 
 def _check_replaceable(path: Path, force: bool) -> None:

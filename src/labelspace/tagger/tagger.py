@@ -54,6 +54,8 @@ class Tagger:
     >>> tagger = Tagger(method="neighbors").fit(texts, [["baking"], ["baking", "dough"], ["fish"], ["fish"]])
     >>> tagger.tag("how to bake bread", k=1)
     [('baking', 1.0)]
+    >>> tagger
+    <Tagger: Neighbors(), 4 documents, 3 labels>
     """
 
     model: Model
@@ -80,6 +82,11 @@ class Tagger:
             features_class(self.features)  # raises an error for an unknown name
         self.feature_params = {**given, **(feature_params or {})}
         self._selections = Selections()
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "labels_"):
+            return f"<Tagger: {self.model}, not fitted>"
+        return f"<Tagger: {self.model}, {self.labels_.n_documents:,} documents, {len(self.labels_):,} labels>"
 
     def views(self, documents: Dataset) -> list[View]:
         """Return the views that training makes of documents with texts."""

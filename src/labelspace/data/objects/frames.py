@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,8 @@ def _problem(given: Given, one: str) -> str:
         return f"is a {kind} with columns; give one column: df[{first!r}]"
     if isinstance(given, Mapping) and given and all(map(is_frame, given.values())):
         return f"is a {kind} of {', '.join(map(str, given))[:80]}; give one of them: data[{next(iter(given))!r}]"
+    if isinstance(given, PurePath):
+        return f"is the path {str(given)!r}; give labelspace.read(path)"
     if hasattr(given, "collect") and hasattr(given, "collect_schema"):
         return f"is a {kind} of polars, which has no rows yet; give df.collect()"
     if isinstance(given, (str, bytes, bytearray, Mapping)) or not isinstance(given, Iterable):

@@ -3,7 +3,8 @@
 1. A matrix of 0 and 1, sparse or dense, or a table of such columns, whose names are the labels.
 2. A column with the names of each document, in a list or set; None, NaN and an empty list are no labels.
 3. A column with one name per document, or with names in a text whose separator is given.
-4. Ids in place of names, if the labels are known; class ids of Hugging Face datasets are names.
+4. Numbers: names, such as "250" for 250; ids of the labels if these are known, and none is named by another id.
+   Class ids of Hugging Face datasets are names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +25,7 @@ from labelspace.types import Csr, LabelSpace
 
 _RULE = "labels must be a sequence of lists of names"
 _ONE = "give one list per text: [['name'], ...]"
+_MATRIX = "a matrix of 0 and 1 is an array: np.array(labels)"
 
 
 def read_labels(
@@ -108,7 +110,10 @@ def _of_rows(rows: list[list[Any]], known: LabelSpace | None) -> tuple[Csr, Labe
     labels = set(chain.from_iterable(rows))
     numbers = [label for label in labels if not isinstance(label, str)]
     if numbers:
-        _check_ids(rows, numbers, labels, known)
+        _check_numbers(rows, numbers, labels)
+        if known is None or any(known.find(str(number)) not in (None, number) for number in numbers):
+            return _of_rows([[str(number) for number in row] for row in rows], known)
+        _check_ids(rows, numbers, known)
     names = sorted(label for label in labels if isinstance(label, str))
     if known is None:
         space = LabelSpace(names)
@@ -119,20 +124,23 @@ def _of_rows(rows: list[list[Any]], known: LabelSpace | None) -> tuple[Csr, Labe
     return ones_of_rows([sorted({id_of[label] for label in row}) for row in rows], len(space)), space
 
 
-def _check_ids(rows: list[list[Any]], numbers: list[int], labels: set[Any], known: LabelSpace | None) -> None:
-    """Raise DataError unless ids are of known labels, and are no rows of a matrix of 0 and 1."""
+def _check_numbers(rows: list[list[Any]], numbers: list[int], labels: set[Any]) -> None:
+    """Raise DataError unless all labels are numbers, and their rows are no matrix of 0 and 1."""
     if len(numbers) < len(labels):
         name = next(label for label in labels if isinstance(label, str))
         raise DataError(f"labels must be all names or all ids, but there are {numbers[0]} and {name!r}; give names")
-    matrix = "a matrix of 0 and 1 is an array: np.array(labels)"
-    if known is None:
-        problem = f"one is {numbers[0]}"
-        raise DataError(f"labels must be names, but {problem}; give names, or label_names=[...] for ids; {matrix}")
+    widths = {*map(len, rows)}
+    if any(len(set(row)) < len(row) for row in rows) or (labels == {0, 1} and widths == {2}):
+        raise DataError(f"the labels of a text must each be given once, but are {rows[0]!r:.60}; {_MATRIX}")
+
+
+def _check_ids(rows: list[list[Any]], numbers: list[int], known: LabelSpace) -> None:
+    """Raise DataError unless ids are of known labels, and are no rows of a matrix of 0 and 1."""
     wrong = next((number for number in numbers if not 0 <= number < len(known)), None)
     if wrong is not None:
         raise DataError(f"a label id must be from 0 to {len(known) - 1}, but one is {wrong}; correct it, or give names")
-    if any(len(set(row)) < len(row) for row in rows) or (len(rows[0]) > 1 and {*map(len, rows)} == {len(known)}):
-        raise DataError(f"the label ids of a text must be some of all, each once, but are {rows[0]!r:.60}; {matrix}")
+    if len(rows[0]) > 1 and {*map(len, rows)} == {len(known)}:
+        raise DataError(f"the label ids of a text must be some of all, but are {rows[0]!r:.60}; {_MATRIX}")
 
 
 def indicator_labels(given: Given, names: Sequence[str] | None, known: LabelSpace | None) -> tuple[Csr, LabelSpace]:
