@@ -16,6 +16,7 @@ from labelspace.data.files import lines, replacing, writing_text
 from labelspace.data.records import Location, parse_object
 from labelspace.errors import DataError
 from labelspace.types import NO_CONCEPT, Concept, Hierarchy, LabelSpace
+from labelspace.types.concept import FIELDS as CONCEPT_FIELDS
 from labelspace.types.limits import MAX_LABELS
 
 LABELS = store.LABELS
@@ -29,7 +30,8 @@ SPLIT_NAMES = tuple(name for names in SPLITS.values() for name in names)
 def read_labels(path: str | Path) -> LabelSpace:
     """Read ``{"label": name, "alt": [synonyms]}`` lines; the line number, from 0, is the label's id.
 
-    Lines of a vocabulary have ``id`` (the URI), ``notation``, ``names`` (by language) and ``hidden`` (synonyms) too.
+    A line may have a ``description`` too, and that of a vocabulary ``id`` (the URI), ``notation``, ``names`` (by
+    language) and ``hidden`` (synonyms).
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -63,7 +65,7 @@ def read_labels(path: str | Path) -> LabelSpace:
 
 
 def _concept(row: Mapping[str, object], location: Location) -> Concept:
-    if row.keys().isdisjoint(("id", "notation", "names", "hidden")):
+    if row.keys().isdisjoint(CONCEPT_FIELDS):
         return NO_CONCEPT
     try:
         return Concept.from_json(row)
