@@ -8,8 +8,8 @@ import { follow, hasEnded, lastJob } from "./jobs.js";
 import { notify, notifyError, sentence } from "./notices.js";
 import { LabelSearch } from "./search.js";
 
-const HINT = "Rename a label, merge it into another one, retire it, or add one. Each edit makes a version, so " +
-  "you can go back.";
+const HINT = "Rename or describe a label, merge it into another one, retire it, or add one. Each edit makes a " +
+  "version, so you can go back.";
 const EXAMPLES = "Texts that have it, one per line";
 const MORE_NAMES = "Further names, one per line";
 const DESCRIPTION = "Description: what the label is for";
