@@ -23,7 +23,8 @@ from labelspace.types.limits import MAX_LABELS
 LABELS = store.LABELS
 HIERARCHY = "hierarchy.tsv"
 DEFINITION = "definition"  # what other tools call the description
-FIELDS = ("label", "alt", *CONCEPT_FIELDS, DEFINITION)  # of a line of labels.jsonl
+FIELDS_OF_CONCEPTS = (*CONCEPT_FIELDS, DEFINITION)
+FIELDS = ("label", "alt", *FIELDS_OF_CONCEPTS)  # of a line of labels.jsonl
 KINDS = (LABELS, HIERARCHY)
 SPLITS = {"train": ("train", "trn"), "dev": ("dev", "valid", "val", "validation"), "test": ("test", "tst")}
 """The names of the file of each split, without the ending."""
@@ -68,7 +69,7 @@ def read_labels(path: str | Path) -> LabelSpace:
 
 
 def _concept(row: Mapping[str, object], location: Location) -> Concept:
-    if row.keys().isdisjoint((*CONCEPT_FIELDS, DEFINITION)):
+    if row.keys().isdisjoint(FIELDS_OF_CONCEPTS):
         return NO_CONCEPT
     definition = row.get(DEFINITION)
     if definition is not None:

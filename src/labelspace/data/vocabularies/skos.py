@@ -104,7 +104,7 @@ class Statements:
         ]
         texts = (self._grouped(name, rows, len(kept)) for name in (_NAMES, _RDFS_LABEL, _SYNONYMS, _HIDDEN, _NOTATION))
         names, others, synonyms, hidden, notations = texts
-        described = [self._grouped(name, rows, len(kept)) for name in _DESCRIPTIONS]
+        described = [self._grouped(name, rows, len(kept)) for name in _DESCRIPTIONS if self._texts[name].values]
         replaced = self._replacements(uris[at] for at in np.flatnonzero(is_deprecated & ~is_blank).tolist())
         return Vocabulary(
             [uris[at] for at in kept], names, others, synonyms, hidden, notations, broader, notes, replaced, described
