@@ -32,10 +32,11 @@ def test_csv_with_synonyms_and_hierarchy(tmp_path):
 
 
 def test_descriptions_by_language_and_as_definitions(tmp_path):
-    text = "label;description;definition;description_fi\ncats;;A small carnivore.;Kissa.\ndogs;A pet.;A carnivore.;\n"
+    text = "label;description;definition;description_fi;definition_source\n"
+    text += "cats;;A small carnivore.;Kissa.;a book\ndogs;A pet.;A carnivore.;;\n"
     space, notes = labels(tmp_path, "v.csv", text)
     assert [concept.description for concept in space.concepts] == ["A small carnivore.", "A pet."]
-    assert notes == {"descriptions_left_out": 2}
+    assert notes == {"descriptions_left_out": 2, "columns_left_out": 1}
     assert labels(tmp_path, "v.csv", text, "fi")[0].concept(0).description == "Kissa."
 
 

@@ -9,6 +9,7 @@ r"""Read a vocabulary of any format, by the ending of its name or by the named f
 A row with a URI and no name is a concept that is not in use any more, as in Annif. Labels keep the order of the file.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,8 +32,8 @@ from labelspace.types import Longs
 SEPARATOR = "|"
 _TSV_COLUMNS = ("uri", "label", "notation")
 _DESCRIPTIONS = ("description", "definition")  # the preferred one first
-_BY_LANGUAGE = ("label", *_DESCRIPTIONS)  # columns that may name a language, as label_en does
-_COLUMNS = ("uri", *_BY_LANGUAGE, "notation", "alt", "hidden", "broader")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*")
+_COLUMNS = ("uri", "label", "notation", "alt", "hidden", "broader", *_DESCRIPTIONS)
 _TEXTS = ("label", "alt", "hidden", "notation", *_DESCRIPTIONS)
 Row = tuple[Location, Mapping[str, object]]
 
@@ -63,9 +64,10 @@ def read_list(path: str | Path, language: str | None, options: ReadOptions) -> V
 
 
 def _kind(name: str) -> str:
-    """Return the name of a column without its language."""
-    kind = name.partition("_")[0]
-    return kind if kind in _BY_LANGUAGE else name
+    """Return the name of a column without its language; ``definition_source`` is no definition."""
+    kind, _, language = name.partition("_")
+    is_text = kind == "label" or (kind in _DESCRIPTIONS and _LANGUAGE.fullmatch(language) is not None)
+    return kind if is_text else name
 
 
 def _is_column(name: str) -> bool:
