@@ -17,6 +17,7 @@ LANGUAGE = "Show names in this language if the vocabulary has them."
 OWN_ID = "Your own id; feedback with the same id is stored only once."
 INBOX_ID = "The id of a document in the inbox; its status becomes done."
 NEW_LABELS = "Accept labels in ``added`` that the model does not know; it learns them in the next training."
+OF_ONE_TEXT = "What the label is for, if that is known; only in answers for one text."
 ReviewOrder = Literal["uncertain", "disagreement", "rare", "suspicious", "random", "uncertainty"]
 
 
@@ -112,6 +113,7 @@ class Suggestion(Label):
     rank: int
     score: float
     probability: float | None
+    description: str | None = Field(None, description=OF_ONE_TEXT)
     explanation: dict[str, Any] | None = None
 
 
@@ -153,7 +155,13 @@ class ExplainAnswer(ModelVersion):
     explanations: list[dict[str, Any]]
 
 
-class FoundLabel(Label):
+class DescribedLabel(Label):
+    """A label with its description, if it has one."""
+
+    description: str | None
+
+
+class FoundLabel(DescribedLabel):
     """A label that matches a search."""
 
     match: Literal["prefix", "word", "typo"]
@@ -165,7 +173,7 @@ class LabelsAnswer(Answer):
     labels: list[FoundLabel]
 
 
-class LabelAnswer(Label):
+class LabelAnswer(DescribedLabel):
     """A label with synonyms, broader and narrower labels."""
 
     synonyms: list[str]

@@ -78,6 +78,10 @@ class LabelDetails:
         known, hidden = self.labels.synonyms, self.labels.concept(label).hidden
         return [] if known is None else [synonym for synonym in known[label] if synonym not in hidden]
 
+    def description(self, label: int) -> str | None:
+        """Return the description of a label. Answers for many texts leave it out: it may be long."""
+        return self.labels.concept(label).description
+
     def broader(self, label: int) -> list[int]:
         """Return the parents of a label."""
         if self.labels.hierarchy is None:

@@ -156,7 +156,7 @@ def label_arrays(labels: LabelSpace) -> Arrays:
 def write_names(path: Path, labels: LabelSpace) -> npt.NDArray[np.int64]:
     """Write ``labels.jsonl``: one ``{"label": name, "alt": [synonyms]}`` a line, in the order of the label ids.
 
-    Labels of a vocabulary have ``id`` (the URI), ``notation``, ``names`` and ``hidden`` too, if any.
+    Labels with a concept have ``id`` (the URI), ``notation``, ``names``, ``hidden`` and ``description`` too, if any.
 
     Return where each line ends, in bytes. Shape (n_labels,).
     """

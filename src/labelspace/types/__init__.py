@@ -3,9 +3,10 @@
 from numpy.random import Generator as Rng
 
 from labelspace.types.arrays import Bools, Csr, Doubles, Floats, Ints, Longs, OverallProgress, Progress, no_progress
+from labelspace.types.concept import NO_CONCEPT, Concept
 from labelspace.types.dataset import Columns, Dataset, Fields
 from labelspace.types.hierarchy import Hierarchy, check_ancestors, rows_of
-from labelspace.types.label_space import NO_CONCEPT, PATH_SEPARATOR, Concept, LabelSpace, prefixes
+from labelspace.types.label_space import PATH_SEPARATOR, LabelSpace, LabelTexts, prefixes
 from labelspace.types.topk import TopK
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Hierarchy",
     "Ints",
     "LabelSpace",
+    "LabelTexts",
     "Longs",
     "OverallProgress",
     "Progress",

@@ -3,64 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
 
 from labelspace.errors import DataError
 from labelspace.types.arrays import Bools, Csr, Ints, Longs
+from labelspace.types.concept import NO_CONCEPT, Concept
 from labelspace.types.hierarchy import Hierarchy, too_many_levels
 from labelspace.types.limits import MAX_LEVELS, MAX_PATH_CHARACTERS
 
 PATH_SEPARATOR = " > "
-
-
-@dataclass(frozen=True, slots=True)
-class Concept:
-    """The URI, the notation, the names by language and the hidden names of a label; each may be missing.
-
-    Hidden names are synonyms too, which are found in texts and never shown.
-
-    >>> concept = Concept("http://example.org/p2", "02.1", {"fi": "kissat"})
-    >>> concept.name_in("fi", "cats"), concept.name_in("sv", "cats")
-    ('kissat', 'cats')
-    """
-
-    uri: str | None = None
-    notation: str | None = None
-    names: Mapping[str, str] = field(default_factory=dict)  # language, such as "fi" -> name
-    hidden: tuple[str, ...] = ()
-
-    def name_in(self, language: str | None, otherwise: str) -> str:
-        """Return the name in a language, or ``otherwise`` if there is none."""
-        return otherwise if language is None else self.names.get(language, otherwise)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields of a line of ``labels.jsonl``; missing ones are left out."""
-        fields = {"id": self.uri, "notation": self.notation, "names": dict(self.names), "hidden": list(self.hidden)}
-        return {key: value for key, value in fields.items() if value}
-
-    @staticmethod
-    def from_json(row: Mapping[str, Any]) -> Concept:
-        """Read what ``to_json`` returned; raise a ``ValueError`` with the rule that a wrong field breaks.
-
-        >>> Concept.from_json({"label": "cats", "notation": "02.1"}).notation
-        '02.1'
-        """
-        uri, notation, names, hidden = (row.get(key) for key in ("id", "notation", "names", "hidden"))
-        for key, value in (("id", uri), ("notation", notation)):
-            if value is not None and not isinstance(value, str):
-                raise ValueError(f"{key!r} to be a text")
-        if not isinstance(names, dict | None) or not all(isinstance(name, str) for name in (names or {}).values()):
-            raise ValueError("'names' to be names by language")
-        if not isinstance(hidden, list | None) or not all(isinstance(name, str) for name in hidden or ()):
-            raise ValueError("'hidden' to be a list of names")
-        return Concept(uri or None, notation or None, names or {}, tuple(hidden or ()))
-
-
-NO_CONCEPT = Concept()
 
 
 class NameIndex(Mapping[str, int]):
@@ -101,6 +57,14 @@ class NameIndex(Mapping[str, int]):
             if self[name] != int(self._order[at + 1]):
                 return name
         return None
+
+
+class LabelTexts(NamedTuple):
+    """What is written about a label: its name, its synonyms, and its description, if it has one."""
+
+    name: str
+    synonyms: Sequence[str]
+    description: str | None
 
 
 @dataclass(frozen=True)
@@ -253,6 +217,18 @@ class LabelSpace:
         """Return each label's name and synonyms as one text."""
         synonyms = self.synonyms or [[]] * len(self)
         return [". ".join([name, *also]) for name, also in zip(self.names, synonyms, strict=True)]
+
+    def described(self) -> Iterator[LabelTexts]:
+        """Yield the name, the synonyms and the description of each label, as separate texts.
+
+        >>> space = LabelSpace(["cat", "dog"], [["kitty"], []], concepts=[Concept(description="a pet"), Concept()])
+        >>> list(space.described())[0]
+        LabelTexts(name='cat', synonyms=['kitty'], description='a pet')
+        """
+        synonyms = repeat(()) if self.synonyms is None else self.synonyms
+        concepts = repeat(NO_CONCEPT) if self.concepts is None else self.concepts
+        for name, also, concept in zip(self.names, synonyms, concepts, strict=False):
+            yield LabelTexts(name, also, concept.description)
 
     @staticmethod
     def numbered(n_labels: int) -> LabelSpace:

@@ -53,3 +53,5 @@ MAX_SELECTION_CHARACTERS = Limit("LABELSPACE_MAX_SELECTION_CHARACTERS", 64 * 2**
 """Characters of a file with the labels that answers may have, or may not have."""
 MAX_RDF_BYTES = Limit("LABELSPACE_MAX_RDF_BYTES", 2**30)
 """Bytes of a vocabulary in Turtle, RDF/XML or JSON-LD, which is read into memory as a whole."""
+MAX_DESCRIPTION_CHARACTERS = Limit("LABELSPACE_MAX_DESCRIPTION_CHARACTERS", 10_000)
+"""Characters of the description of a label."""

@@ -83,7 +83,7 @@ def _edited(name: str) -> Fitted:
         names = documents().labels.names
         tagger = Tagger(name).fit_dataset(replace(documents(), X=None))
         tagger.rename_label(names[3], "one more name").merge_labels(names[4], names[5]).retire_label(names[2])
-        return tagger.add_label("unheard of", alt=["w1"])
+        return tagger.add_label("unheard of", alt=["w1"], description="a word")
 
     return fit
 

@@ -9,7 +9,8 @@ LINES, ARRAYS = "labels.jsonl", "labels.safetensors"
 ODD_LINES = [
     b"\n", b"{}\n", b"[]\n", b"null\n", b"3\n", b'"label"\n', b'{"label": 3}\n', b'{"label": null}\n',
     b'{"label": ""}\n', b'{"label": ["a"]}\n', b'{"label": "a", "alt": 3}\n', b'{"label": "a", "alt": [3]}\n',
-    b'{"label": "a", "alt": "b"}\n', b'{"label": "a", "alt": {"b": 1}}\n', b'{"label": "\\ud800"}\n',
+    b'{"label": "a", "alt": "b"}\n', b'{"label": "a", "alt": {"b": 1}}\n', b'{"label": "a", "description": ["b"]}\n',
+    b'{"label": "a", "description": "\\u0000"}\n', b'{"label": "\\ud800"}\n',
     b'{"label": "\xff"}\n', b'{"label": "a"\n', b"{\n", b'{"label": "a\\nb\\u0000"}\n', b'{"label": NaN}\n',
     b"[" * 5000 + b"]" * 5000 + b"\n", b'{"label": "' + b"x" * 10**5 + b'"}\n', b'{"label": "a", "label": "b"}\n',
     b'{"label": "<script>"}\n', b"", b'{"label": "a"}', b'{"label": "a"}, {"label": "b"}\n',

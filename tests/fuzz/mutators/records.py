@@ -15,7 +15,7 @@ ODD_TOKENS = [
     b"\t", b"\r", b"\n", b"\r\n", b"\0", b'"', b'""', b'"""', b"'", b"\\", b"\\u0000", b"\\ud800", b"[", b"]", b"{",
     b"}", b"[]", b"{}", b"null", b"true", b"[[]]", b'{"a": 1}', b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf",
     b"\xe2\x80\xa8", b"#", b">", b" > ", b"9" * 400, b"9" * 5000, b"x" * 100_000, b"[" * 5000, b'{"a":' * 5000, b"text",
-    b"labels", b"features", b"id", b"label", b"alt",
+    b"labels", b"features", b"id", b"label", b"alt", b"description",
 ]  # fmt: skip
 
 
