@@ -78,7 +78,7 @@ def label_answer(model: LoadedModel, label: str) -> dict[str, Any]:
     narrower = details.narrower(at)
     return {
         **details[at],
-        "synonyms": details.synonyms(at),
+        "synonyms": details.labels.shown_synonyms(at),
         "broader": [details[above] for above in details.broader(at)],
         "narrower": [details[below] for below in narrower[:MAX_NARROWER]],
         "n_narrower": len(narrower),
