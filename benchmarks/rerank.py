@@ -81,7 +81,7 @@ def main() -> None:
     given = parser.parse_args()
     tagger = Tagger.load(given.model)
     documents = open_source(given.data).test(tagger.labels_)
-    assert documents is not None and documents.texts is not None
+    assert documents is not None
     documents = documents.rows(range(min(given.n, len(documents))))
     for noise in map(float, given.noise.split(",")):
         oracle = Oracle(documents, noise)
