@@ -11,12 +11,11 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from labelspace.errors import LabelspaceError
 from labelspace.server.database import open_database
-from labelspace.server.gate import OPEN, Gate
+from labelspace.server.gate import OPEN, Gate, with_cors
 from labelspace.server.loading import LOOK_SECONDS, running
 from labelspace.server.monitoring import Monitoring
 from labelspace.server.problems import SCHEMA, ProblemError, answer_error, documented
@@ -114,16 +113,6 @@ def create_app(settings: Settings, load_first: bool = False, on_load: Callable[[
     for router in ROUTERS:
         app.include_router(router)
     return app
-
-
-def with_cors(app: ASGIApp, origins: list[str]) -> ASGIApp:
-    """Return an application whose answers may be read by pages of these web sites (CORS)."""
-    if not origins:
-        return app
-    headers = ["Authorization", "X-API-Key", "Content-Type"]
-    return CORSMiddleware(
-        app, allow_origins=origins, allow_methods=["GET", "POST", "PATCH", "DELETE"], allow_headers=headers
-    )
 
 
 @asynccontextmanager
