@@ -68,9 +68,38 @@ def test_list_searches_and_sorts(run, model):
     found = listed(run, "--search", "b")
     assert (found["n_labels"], found["n_in_use"]) == (4, 4)
     assert found["labels"] == [
-        {"id": 0, "label": "bread", "documents": 10, "alt": [], "uri": None, "state": "in use", "into": None}
+        {
+            "id": 0,
+            "label": "bread",
+            "documents": 10,
+            "alt": [],
+            "uri": None,
+            "description": None,
+            "state": "in use",
+            "into": None,
+        }
     ]
     assert run("labels", "list", model, "--search", "zzz")[1:] == ("", "note: 0 found; 4 of 4 labels are in use\n")
+
+
+def test_descriptions_are_given_listed_searched_explained_and_removed(run, model):
+    code, out, _ = run("labels", "add", model, "bread", "--alt", "loaf", "--description", "Baked  from dough.")
+    assert (code, out) == (0, "described 'bread' with 1 synonym and a description: 3 labels in use; m is version 2\n")
+    assert names(run, "--search", "FROM DOUGH") == ["bread"]
+    assert run("explain", model, "rye dough loaf", "--k", "1")[1].splitlines()[1].strip() == "Baked from dough."
+    assert json.loads(run("explain", model, "rye dough", "--json")[1])["explanations"][0]["description"]
+    Path("about.csv").write_text("action,label,description\nadd,tea,A hot drink.\nadd,bread,\n")
+    assert (
+        run("labels", "edit", model, "--from", "about.csv")[1].splitlines()[0] == "described 'tea' with a description"
+    )
+    found = {row["label"]: row["description"] for row in listed(run)["labels"]}
+    assert found == {"bread": "Baked from dough.", "fish": None, "tea": "A hot drink."}
+    assert "described 'tea' with no description:" in run("labels", "add", model, "tea", "--description", "")[1]
+    assert [each.description for each in labelspace.load(model).labels_.described()] == [
+        "Baked from dough.",
+        None,
+        None,
+    ]
 
 
 def test_examples_and_split(run, model):
@@ -150,7 +179,10 @@ def test_many_edits_at_once_or_none(run, model):
         (["merge", "m", "fish", "fish"], "'fish' is given twice"),
         (["add", "m"], "labels add needs 1 names"),
         (["add", "m", "x", "--from", "e.csv"], "either arguments or --from name labels, but both do: 'x'"),
-        (["add", "m", "--alt", "y", "--from", "e.csv"], "--examples and --alt are for one label"),
+        (["add", "m", "--alt", "y", "--from", "e.csv"], "--examples, --alt and --description are for"),
+        (["add", "m", "--description", "y", "--from", "e.csv"], "--description are for one label"),
+        (["add", "m", "x", "--description", "\x1b[2J"], "a label must have a description without control characters"),
+        (["retire", "m", "--from", "about.csv"], "about.csv:2: expected no 'description' for the action retire"),
         (["add", "m", "x\ny"], "one line of text"),
         (["add", "m", "x", "--examples", "none.txt"], "none.txt does not"),
         (["add", "m", "x", "--examples", "empty.txt"], "empty.txt"),
@@ -161,7 +193,7 @@ def test_many_edits_at_once_or_none(run, model):
         (["edit", "m", "--from", "empty.csv"], "empty.csv"),
         (
             ["edit", "m", "--from", "wrong.csv"],
-            "wrong.csv:1: expected only action, label, new, into, alt, but there is",
+            "wrong.csv:1: expected only action, label, new, into, alt, description, but there is",
         ),
         (["edit", "m", "--from", "wrong.jsonl"], "wrong.jsonl:1: expected a JSON object, but found '[1]'"),
         (["edit", "m", "--from", "types.jsonl"], "types.jsonl:1: expected texts"),
@@ -177,6 +209,7 @@ def test_what_is_refused(run, model, command, said):
         "e.csv": "label,new\nfish,salmon\n",
         "actions.csv": "action,label\nretire,fish\n",
         "empty.csv": "label\n",
+        "about.csv": "label,description\nfish,Swims.\n",
         "empty.txt": "",
         "wrong.csv": "label,name\nfish,x\n",
         "wrong.jsonl": "[1]\n",

@@ -100,6 +100,18 @@ def test_merged_labels_count_as_the_others_and_retired_ones_are_left_out(run, mo
     assert counts == {"fruit": 39, "vehicle": 0, "kitchen": 0, "bread": 40}
 
 
+def test_former_names_of_renamed_labels_count_as_them(run, model):
+    assert run("labels", "rename", model, "vehicle", "transport")[0] == 0
+    data = write("new.jsonl", documents("bread", 20, more="x"), documents("vehicle", 35, start=30))
+    line = "note: new.jsonl: labels that count as those that have their names as synonyms (1): 'vehicle'\n"
+    assert line in run("evaluate", model, data)[2]
+    assert json.loads(run("evaluate", model, data, "--json")[1])["n_unknown_labels"] == 1  # bread
+    code, out, err = run("learn", model, data)
+    assert (code, line in err) == (0, True)
+    rows = json.loads(run("labels", "list", model, "--json")[1])["labels"]
+    assert {row["label"] for row in rows} == {"fruit", "transport", "kitchen", "bread"}
+
+
 def test_the_same_documents_make_the_same_version(run, model):
     data = write("new.jsonl", documents("bread", 80))
     assert run("learn", model, data, "--out", "a")[0] == 0

@@ -11,7 +11,7 @@ from labelspace.data.label_files import write_hierarchy, write_labels
 from labelspace.data.source import read_dataset, write_dataset
 from labelspace.errors import DataError
 from labelspace.features import Tfidf
-from labelspace.types import Dataset, Hierarchy, LabelSpace
+from labelspace.types import Concept, Dataset, Hierarchy, LabelSpace
 
 SPACES = {
     "sorted": LabelSpace(["a", "b", "c"]),
@@ -22,6 +22,8 @@ SPACES = {
     "paths": LabelSpace(["x > a", "x > b", "x > c"]).with_paths(),
     "numbers": LabelSpace.numbered(3),
     "unused number": LabelSpace.numbered(5),
+    "descriptions": LabelSpace(["a", "b", "c"], concepts=[Concept(), Concept(description="the second"), Concept()]),
+    "described numbers": LabelSpace(["0", "1", "2"], concepts=[Concept(description="none")] * 3),
 }
 NEEDS_NO_FILE = ("sorted", "paths", "numbers")
 
@@ -39,8 +41,8 @@ def written(folder, space, name="in.jsonl"):
 
 def same_labels(one, other):
     edges = [None if space.hierarchy is None else space.hierarchy.edges.tolist() for space in (one, other)]
-    synonyms = [None if space.synonyms is None else list(map(list, space.synonyms)) for space in (one, other)]
-    return list(one.names) == list(other.names) and edges[0] == edges[1] and synonyms[0] == synonyms[1]
+    texts = [[(name, list(also), about) for name, also, about in space.described()] for space in (one, other)]
+    return edges[0] == edges[1] and texts[0] == texts[1]
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".csv.gz", ".txt"])

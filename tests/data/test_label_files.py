@@ -8,6 +8,7 @@ from labelspace.data.label_files import (
     label_files,
     read_hierarchy,
     read_labels,
+    unread_fields,
     unread_label_files,
     write_hierarchy,
     write_labels,
@@ -41,6 +42,17 @@ def test_without_synonyms(tmp_path):
     assert (space.names, space.synonyms) == (["a", "b", "c"], None)
 
 
+def test_descriptions_also_as_definitions(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    lines = ['{"label": "a", "description": "One\\n two."}', '{"label": "b", "definition": "Three."}', '{"label": "c"}']
+    path.write_text("\n".join(lines))
+    space = read_labels(path)
+    write_labels(path, space)
+    assert [text.description for text in read_labels(path).described()] == ["One two.", "Three.", None]
+    path.write_text('{"label": "a", "gloss": "One."}\n')
+    assert unread_fields(path) == ["gloss"]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -49,6 +61,10 @@ def test_without_synonyms(tmp_path):
         ('{"label": "a"}', r"expected each label once, but 'a' is in line 1 too; rename or merge the two"),
         ('{"label": "b", "alt": "c"}', r"expected 'alt' to be a list of names, but it is 'c'; write"),
         ('{"label": "b", "alt": [1]}', r"expected 'alt' to be a list of names, but it is '\[1\]'"),
+        ('{"label": "b", "description": 7}', r"expected 'description' to be a text, but the line is"),
+        ('{"label": "b", "description": "\\u001b[2J"}', r"expected a description without control characters"),
+        ('{"label": "b", "description": "' + "a" * 10_001 + '"}', r"expected a description of at most 10,000 char"),
+        ('{"label": "b", "description": "c", "definition": "d"}', r"expected 'description' or 'definition', but there"),
         ("", r"expected a JSON object, but the line is blank; remove the line"),
         ("b", r"expected a JSON object, but the line is not JSON"),
     ],

@@ -59,6 +59,17 @@ def test_a_restored_label_takes_its_names_back(pets):
     assert edges(edits.restored(edits.retired(pets, 1), 1)) == [[2, 0], [3, 0], [4, 2]]  # it has no place any more
 
 
+def test_a_description_stays_is_replaced_and_removed(pets):
+    space, label = edits.added(pets, "parrot", description="A bird\n that talks.")
+    space = edits.described(space, label, ["polly"])
+    assert space.concept(label).description == "A bird that talks."
+    assert edits.renamed(space, label, "talker").concept(label).description == "A bird that talks."
+    assert edits.described(space, label, [], " ").concept(label).description is None
+    for wrong, said in (("\x1b[2J", "without control characters"), ("a" * 10_001, "at most 10,000 characters")):
+        with pytest.raises(DataError, match=f"a label must have a description .*{said}.*; correct it"):
+            edits.described(space, label, [], wrong)
+
+
 def test_hidden_names_stay_hidden():
     concepts = [Concept("x:1", hidden=("kat",)), Concept("x:2", hidden=("dgo", "tom"))]
     labels = LabelSpace(["cat", "dog"], [["tom", "kat"], ["dgo", "tom"]], concepts=concepts)

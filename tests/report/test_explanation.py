@@ -16,7 +16,7 @@ TEXT = "rye bread and fish, twice as much"
 def explanation(label="bread", text=TEXT, **changes):
     words = [WordShare("bread", 4, 9, 2.5), WordShare("fish", 14, 18, -1.5)]
     values = {
-        "label": label, "synonym": f"about {label}",
+        "label": label, "synonym": f"about {label}", "description": f"What {label} is for.",
         "score": 0.8, "probability": 0.8, "log_odds": 1.4, "baseline": -3.0, "words": words,
         "features": [], "phrases": [Phrase("bread", 4, 9, "name", 1.0)],
         "neighbors": [Neighbor(f"q-7{label}", 0.4, 0.3, ["bread"], "a text " + label)],

@@ -55,6 +55,7 @@ ODD_NAMES = {
     "a?b#c&d=e+f": "lambda",
     "labels": "mu",
 }  # each with a word of its own
+ODD_DESCRIPTION = '<img src=x onerror="window.hit=1"> \u202e&lt;b>' + " on and on" * 50
 START_SECONDS = 120  # within which a server must be ready, on a machine that is busy
 
 
@@ -97,7 +98,10 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "odd"
     texts = [f"{word} {rest}" for word in ODD_NAMES.values() for rest in ("one", "two", "three")]
     names = [[name] for name in ODD_NAMES for _ in range(3)]
-    Tagger(method="label_tree").fit(texts, names).save(folder)
+    tagger = Tagger(method="label_tree").fit(texts, names)
+    for name in ODD_NAMES:
+        tagger.add_label(name, description=ODD_DESCRIPTION)
+    tagger.save(folder)
     return folder
 
 

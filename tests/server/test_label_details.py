@@ -83,7 +83,7 @@ def test_a_deep_hierarchy_is_cut_where_it_is_shown():
 
 
 def test_concepts_of_a_vocabulary():
-    concepts = [Concept(BREAD, "02.1", {"fi": "leipä"}, ("braed",)), Concept()]
+    concepts = [Concept(BREAD, "02.1", {"fi": "leipä"}, ("braed",), "Of dough."), Concept()]
     details = LabelDetails(LabelSpace(["bread", "tea"], [["loaf", "braed"], []], concepts=concepts))
     shown = details[0]
     assert (shown["name"], shown["synonym"], shown["uri"], shown["notation"]) == ("bread", "loaf", BREAD, "02.1")
@@ -91,6 +91,7 @@ def test_concepts_of_a_vocabulary():
     assert [details.named(0, language)["name"] for language in ("fi", "sv", None)] == ["leipä", "bread", "bread"]
     assert [details.find(text) for text in (BREAD, f"<{BREAD}>", "bread", "1", RYE)] == [0, 0, 0, 1, None]
     assert details.languages == ["fi"]
+    assert [details.description(label) for label in (0, 1)] == ["Of dough.", None]
 
 
 def test_a_retired_label_is_no_root(thesaurus):

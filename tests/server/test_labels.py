@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.server.conftest import FOODS, ODD_NAMES
+from tests.server.conftest import FOODS, ODD_DESCRIPTION, ODD_NAMES
 
 FOODS_URL, ODD_URL = "/v1/models/foods", "/v1/models/odd"
 
@@ -80,6 +80,17 @@ def test_any_name_can_be_looked_up(shared_client, name):
     answer = shared_client.get(f"{ODD_URL}/labels/{quote(name, safe='')}")
     assert answer.status_code == 200, answer.text
     assert answer.json()["label"] == name
+
+
+def test_descriptions_of_what_is_found_and_of_the_suggestions_for_one_text(shared_client):
+    label = shared_client.get("/v1/models/odd/labels/labels").json()
+    assert label["description"] == ODD_DESCRIPTION
+    found = shared_client.get("/v1/models/odd/labels?q=labels").json()["labels"][0]
+    suggested = shared_client.post("/v1/models/odd/suggest", json={"text": "mu one"}).json()["suggestions"][0]
+    assert found["description"] == suggested["description"] == ODD_DESCRIPTION
+    body = {"documents": [{"text": "mu one"}]}
+    (many,) = shared_client.post("/v1/models/odd/suggest-batch", json=body).json()["results"]
+    assert "description" not in many["suggestions"][0]
 
 
 def test_a_slash_of_a_name_may_stand_as_it_is(shared_client):

@@ -226,7 +226,9 @@ def test_hostile_names_and_texts_are_data(page):
     paste(page, '<img src=x onerror="window.hit=1"><script>window.hit=1</script> one two three')
     for row in page.get_by_test_id("suggestion").all():
         row.hover()
+    expect(page.get_by_test_id("why-description")).to_contain_text("<img src=x onerror")
     page.get_by_test_id("search").fill("<")
+    expect(page.get_by_test_id("search-option").first).to_contain_text("<img src=x onerror")
     expect(page.get_by_test_id("search-option").first).to_contain_text("<script>")
     assert page.evaluate("window.hit") is None
     assert page.locator("main img, main script").count() == 0

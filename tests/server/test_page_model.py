@@ -157,13 +157,49 @@ def test_labels_are_edited_by_keyboard_alone(page, server):
     page.get_by_test_id("label-add").focus()
     page.keyboard.press("Enter")
     examine(page)
-    for text in ("drink > juice", "squash", "a glass of orange juice"):
+    for text in ("drink > juice", "squash", "Pressed from fruit.", "a glass of orange juice"):
         page.keyboard.type(text)
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     saved(5)
     assert best(server, "orange juice") == "drink > juice"
     assert [each["made_by"] for each in server.get(f"{MODEL}/versions")["versions"]] == ["train", *["labels"] * 4]
+
+
+def test_a_description_is_written_shown_and_removed(page, server):
+    def open_rye():
+        page.get_by_test_id("label-search").fill("rye")
+        page.locator(OFFERED).click()
+        page.get_by_test_id("label-open").wait_for()
+
+    text = "Bread of rye, often dark and sour. " * 20
+    open_rye()
+    page.get_by_test_id("label-description").fill(text)
+    page.get_by_test_id("label-save").click()
+    expect(version(page, 2)).to_contain_text("in use", timeout=PATIENCE)
+    page.get_by_test_id("label-search").fill("rye")
+    expect(page.locator(OFFERED)).to_contain_text("often dark and sour")
+    examine(page)
+    page.locator(OFFERED).click()
+    expect(page.get_by_test_id("label-description")).to_have_value(text.strip())
+    examine(page)
+
+    page.goto(f"{server.url}/#/")
+    page.get_by_test_id("text").fill("rye sourdough crust")
+    row = page.locator(f'[data-testid="suggestion"][data-label="{RYE}"]')
+    expect(row.locator("[title^='Bread of rye']")).to_be_visible()
+    row.get_by_test_id("suggestion-name").click()
+    why = page.get_by_test_id("why-description")
+    why.get_by_role("button", name="more").click()
+    expect(why).to_have_text(text.strip())
+    examine(page)
+
+    show(page, server)
+    open_rye()
+    page.get_by_test_id("label-description").fill("")
+    page.get_by_test_id("label-save").click()
+    expect(version(page, 3)).to_contain_text("in use", timeout=PATIENCE)
+    assert server.get(f"{MODEL}/labels?q=rye")["labels"][0]["description"] is None
 
 
 def test_an_edit_that_cannot_be_made_says_why_and_keeps_what_was_typed(page, server):

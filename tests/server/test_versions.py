@@ -96,21 +96,23 @@ def test_a_method_that_cannot_go_on_is_trained_again(make_client, data_folder, t
 
 @pytest.mark.slow
 def test_labels_are_added_renamed_merged_and_retired(client):
-    body = {"name": "drink > juice", "alt": ["squash"], "examples": JUICES}
+    body = {"name": "drink > juice", "alt": ["squash"], "description": "Pressed fruit.", "examples": JUICES}
     assert done(client, client.post(f"{URL}/labels", json=body))["action"] == "add"
     assert names(client, "orange juice")[0] == "drink > juice"
 
     rye = client.get(f"{URL}/labels/{RYE}").json()["id"]
-    done(client, client.patch(f"{URL}/labels/{rye}", json={"name": "food > bread > dark", "alt": ["ryebread"]}))
+    done(client, client.patch(f"{URL}/labels/{rye}", json={"name": "food > bread > dark", "description": "Of rye."}))
+    done(client, client.patch(f"{URL}/labels/{rye}", json={"alt": ["ryebread"]}))
+    assert client.get(f"{URL}/labels/{rye}").json()["description"] == "Of rye."
     assert names(client, "rye sourdough")[0] == "food > bread > dark"
     assert {RYE, "ryebread"} <= set(client.get(f"{URL}/labels/{rye}").json()["synonyms"])
 
     done(client, client.post(f"{URL}/labels/{WHEAT}/merge", json={"into": str(rye)}))
     assert WHEAT not in names(client, "wheat flour", 10)
     result = done(client, client.delete(f"{URL}/labels/{TEA}"))
-    assert (result["action"], result["label"], result["version"]) == ("retire", TEA, 5)
+    assert (result["action"], result["label"], result["version"]) == ("retire", TEA, 6)
     assert TEA not in names(client, "green tea leaves", 10)
-    assert [each["made_by"] for each in listed(client)] == ["train", *["labels"] * 4]
+    assert [each["made_by"] for each in listed(client)] == ["train", *["labels"] * 5]
 
     client.post(f"{URL}/rollback", json={"to": 1})
     assert names(client, "green tea leaves")[0] == TEA
@@ -125,7 +127,9 @@ def test_labels_are_added_renamed_merged_and_retired(client):
         ("POST", "labels", {"name": ""}, 422, "name"),
         ("POST", "labels", {"name": "new", "examples": ["text"] * 33}, 413, "at most 32 documents"),
         ("PATCH", "labels/nope", {"name": "new"}, 404, "search /labels?q="),
-        ("PATCH", f"labels/{RYE}", {}, 400, "must have a name or further names"),
+        ("PATCH", f"labels/{RYE}", {}, 400, "must have a name, further names or a description"),
+        ("PATCH", f"labels/{RYE}", {"description": "\x1b[2J"}, 400, "a description without control characters"),
+        ("POST", "labels", {"name": "new", "description": "a" * 10_001}, 400, "at most 10,000 characters"),
         ("PATCH", f"labels/{RYE}", {"name": TEA}, 400, "label names must be unique"),
         ("DELETE", "labels/nope", None, 404, "search /labels?q="),
         ("POST", f"labels/{RYE}/merge", {"into": "nope"}, 400, "search /labels?q="),

@@ -6,7 +6,7 @@ import pytest
 
 import labelspace
 from labelspace import Tagger, store
-from labelspace.errors import ModelError, ParameterError
+from labelspace.errors import DataError, ModelError, ParameterError
 from labelspace.store.model_folder import sealed
 from labelspace.tagger.lineage import MAX_ENTRIES, Version, now
 from tests.learning_model import learns  # noqa: F401 - a fixture
@@ -49,6 +49,18 @@ def test_a_trained_model_has_none_and_learning_adds_to_it(tagger, tmp_path):
     assert labelspace.load(tmp_path / "b").lineage_ == tagger.lineage_
     assert tagger.learn(["again"], [["fruit"]]).lineage_[-1].number == 3
     assert tagger.fit(TEXTS, NAMES).lineage_ == ()
+
+
+def test_each_edit_of_labels_adds_to_it_and_a_failed_one_does_not(tagger):
+    tagger.add_label("toast", ["a toast"], description="Fried bread.")
+    assert (tagger.lineage_[1].made_by, tagger.lineage_[1].n_new_documents) == ("labels", 1)
+    tagger.rename_label("toast", "hot toast").merge_labels("hot toast", "baking").retire_label("vehicle")
+    assert [each.number for each in tagger.lineage_] == [1, 2, 3, 4, 5]
+    tagger.split_label("fruit", {"apple": ["red apple"], "pear": ["green pear"]})  # edits that make one
+    assert (len(tagger.lineage_), tagger.lineage_[-1].new_labels) == (6, ("apple", "pear"))
+    with pytest.raises(DataError):
+        tagger.rename_label("apple", "pear")
+    assert len(tagger.lineage_) == 6
 
 
 def test_the_same_documents_give_the_same_bytes(tagger, tmp_path):

@@ -101,6 +101,18 @@ def test_every_kind_of_change(edition, before):
     assert counts(again) == {}
 
 
+def test_a_changed_definition_is_listed_and_applied_and_one_of_a_person_stays(edition, before):
+    first = plan_vocabulary_update(edition(*FIRST, "2 definition Small carnivores.@en"), before)
+    assert (counts(first), first.after.concept(1).description) == ({"described": 1}, "Small carnivores.")
+    own = edits.described(first.after, 2, [], "Our best friends.")
+    found = plan_vocabulary_update(edition(*FIRST, "2 definition Carnivores that purr.@en"), own)
+    assert (found.changes["described"], found.examples("described", 3)) == ([1], ["cats"])
+    assert [found.after.concept(label).description for label in (1, 2)] == [
+        "Carnivores that purr.",
+        "Our best friends.",
+    ]
+
+
 def test_what_the_file_does_not_have_stays(edition, before):
     found = plan_vocabulary_update(edition(*without("3", "4")), before)
     assert counts(found) == {"gone": 2}

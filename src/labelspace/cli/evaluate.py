@@ -73,8 +73,9 @@ def evaluate(
 def evaluated_documents(data: Path, tagger: Tagger, reading: ReadOptions) -> tuple[Path, Dataset]:
     """Return the file of test documents and these, read like the training file unless the options say otherwise."""
     from labelspace.data.archives import is_folder
+    from labelspace.data.dataset_file import read_for_model
     from labelspace.data.label_files import HIERARCHY, label_file
-    from labelspace.data.source import read_dataset, test_file
+    from labelspace.data.source import test_file
     from labelspace.errors import DataError
 
     file = test_file(data) if is_folder(data) else data
@@ -84,7 +85,7 @@ def evaluated_documents(data: Path, tagger: Tagger, reading: ReadOptions) -> tup
     if label_file(file, HIERARCHY) is not None:  # it takes precedence over the model's
         labels = replace(labels, hierarchy=None)
     columns = tagger.columns_ if reading.columns is None else reading.columns
-    return file, read_dataset(file, labels, columns, reading.following(tagger.fields_))
+    return file, read_for_model(file, labels, columns, reading.following(tagger.fields_))
 
 
 def print_figures(figures: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ FromFile = Annotated[
         "--from",
         metavar="FILE",
         help="Many edits at once, all or none: CSV, TSV or JSON lines with a column 'label', and 'alt' (| between "
-        "several in CSV), 'new' or 'into' as the command has them.",
+        "several in CSV), 'description', 'new' or 'into' as the command has them.",
     ),
 ]
 
@@ -43,14 +43,17 @@ SavingOptions = Annotated[Saving, Option(parser=OptionGroup.of(Saving))]
 def list_labels(
     model: ModelPath,
     search: Annotated[
-        str | None, Option(metavar="TEXT", help="Only labels with this in their name, URI or a synonym.")
+        str | None, Option(metavar="TEXT", help="Only labels with this in a name, the URI or the description.")
     ] = None,
     sort: Annotated[
         Literal["name", "documents"] | None, Option(help="Default: as in the model, new labels last.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the labels of a model: training documents, name, synonyms, and what became of retired and merged ones."""
+    """List the labels of a model: training documents, name, synonyms, and what became of retired and merged ones.
+
+    With --json, each has its URI and description too.
+    """
     from labelspace import store
     from labelspace.types import LabelSpace
 
@@ -74,14 +77,11 @@ def list_labels(
 
 def label_rows(labels: "LabelSpace") -> Iterator[dict[str, Any]]:
     """Yield each label as plain values; its documents are counted with those of labels merged into it."""
-    from itertools import repeat
-
     from labelspace.labels.edits import state_of
 
-    synonyms = repeat([]) if labels.synonyms is None else labels.synonyms
     counts = labels.answered_counts.tolist()
     are_in_use = labels.in_use.tolist()
-    for label, (name, alt) in enumerate(zip(labels.names, synonyms, strict=False)):
+    for label, (name, alt, description) in enumerate(labels.described()):
         now = label if labels.current is None else int(labels.current[label])
         yield {
             "id": label,
@@ -89,15 +89,16 @@ def label_rows(labels: "LabelSpace") -> Iterator[dict[str, Any]]:
             "documents": counts[label],
             "alt": list(alt),
             "uri": labels.concept(label).uri,
+            "description": description,
             "state": "in use" if are_in_use[label] else state_of(labels, label).split()[0],
             "into": labels.names[now] if now not in (label, -1) else None,
         }
 
 
 def has_text(row: dict[str, Any], text: str) -> bool:
-    """Return whether a label's name, URI or a synonym has a text, regardless of case."""
-    names = [row["label"], row["uri"] or "", *row["alt"]]
-    return any(text.casefold() in name.casefold() for name in names)
+    """Return whether a label's name, URI, description or a synonym has a text, regardless of case."""
+    texts = [row["label"], row["uri"] or "", row["description"] or "", *row["alt"]]
+    return any(text.casefold() in each.casefold() for each in texts)
 
 
 def by_name(row: dict[str, Any]) -> str:
@@ -124,6 +125,7 @@ def add(
         Path | None, Option(metavar="FILE", help="Documents that have the label; they may have others too.")
     ] = None,
     alt: Annotated[list[str] | None, Option(metavar="SYNONYM", help="A further name. Repeatable.")] = None,
+    description: Annotated[str | None, Option(metavar="TEXT", help="What the label is for; '' removes it.")] = None,
     from_file: FromFile = None,
     *,
     saving: SavingOptions,
@@ -131,8 +133,8 @@ def add(
 ) -> None:
     """Add a label, by its name and synonyms, by documents, or both; or bring a retired or merged one back.
 
-    A known label gets further synonyms and documents. Methods that read names (blend, lexical) answer a new label
-    at once.
+    A known label gets further synonyms and documents, or another description.
+    Methods that read names (blend, lexical) answer a new label at once.
     """
     from labelspace.tagger.label_edits import LabelEdit
 
@@ -142,10 +144,11 @@ def add(
             from labelspace.experiment.label_examples import read_examples
 
             documents = read_examples(tagger, examples, reading).inputs
-        return [LabelEdit("add", name or "", alt=tuple(alt or ()), examples=documents)]
+        return [LabelEdit("add", name or "", alt=tuple(alt or ()), description=description, examples=documents)]
 
-    if from_file is not None and (examples is not None or alt):
-        raise ParameterError("--examples and --alt are for one label, but --from has several; leave one out")
+    if from_file is not None and (examples is not None or alt or description is not None):
+        rule = "--examples, --alt and --description are for one label, but --from has several"
+        raise ParameterError(f"{rule}; leave one out")
     make_edits(model, "add", [name], wanted, from_file, saving, data=examples)
 
 
@@ -200,7 +203,8 @@ def edit(
         Option(
             "--from",
             metavar="FILE",
-            help="CSV, TSV or JSON lines with the columns action (add, retire, rename, merge), label, alt, new, into.",
+            help="CSV, TSV or JSON lines with the columns action (add, retire, rename, merge), label, alt, "
+            "description, new, into.",
         ),
     ],
     *,

@@ -39,12 +39,14 @@ def note_label_files(path: Path, columns: Columns | None = None) -> None:
 
 def on_label_files(path: Path, columns: Columns | None = None) -> list[str]:
     """Return the lines of ``note_label_files``; none for a table, which has no label files."""
-    from labelspace.data.label_files import label_files, own_file, unread_label_files
+    from labelspace.data.label_files import are_labels, label_files, own_file, unread_fields, unread_label_files
 
     if columns is not None:
         return []
     files = [file for file in label_files(path) if file != path]
     read = [f"labels of {path.name} are those of {' and '.join(map(str, files))}"] if files else []
+    not_read = [(file, unread_fields(file)) for file in label_files(path) if are_labels(file)]
+    read += [f"{file} has fields that are not read: {', '.join(names)[:80]}" for file, names in not_read if names]
     return read + [
         f"{file} is not read with {path.name}; if it belongs to it, name it {own_file(path, file.name).name}"
         for file in unread_label_files(path)

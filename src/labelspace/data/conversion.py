@@ -107,9 +107,11 @@ def _says_its_labels(documents: Dataset, fmt: AnyFormat) -> bool:
     """Return whether the file is read with this label space without label files: sorted names, or numbers."""
     labels = documents.labels
     counts = np.bincount(documents.Y.indices, minlength=len(labels))
+    if labels.synonyms is not None or labels.concepts is not None:
+        return False
     if is_numbered(labels) and not isinstance(fmt, RecordFormat):  # else a number is a name like any other
         return labels.hierarchy is None and (fmt.name == "xmc" or bool(counts[-1:].all()))
-    if fmt.needs_features or labels.synonyms is not None or labels.concepts is not None:
+    if fmt.needs_features:
         return False
     alone = LabelSpace(sorted(name for name, count in zip(labels.names, counts, strict=True) if count))
     alone = alone.with_paths() if alone.are_paths else alone
@@ -135,7 +137,8 @@ def _with_one_label_space(parts: Mapping[str, Dataset]) -> dict[str, Dataset]:
 def _write_shared_labels(folder: Path, splits: Iterable[Dataset]) -> None:
     """Write the labels of the splits of a folder."""
     labels = _all_labels(splits)
-    write_label_files(labels, folder.joinpath, with_names=not is_numbered(labels))
+    only_numbers = is_numbered(labels) and labels.synonyms is None and labels.concepts is None
+    write_label_files(labels, folder.joinpath, with_names=not only_numbers)
 
 
 def write_folder(folder: Path, splits: Mapping[str, Dataset]) -> None:

@@ -13,7 +13,7 @@ from labelspace.data.formats.base import AnyFormat, RowFormat
 from labelspace.data.formats.csvfile import read_dialect
 from labelspace.data.formats.registry import ENDINGS, FORMATS, format_named, formats_of
 from labelspace.data.label_files import label_files, labels_of_file
-from labelspace.data.label_mapping import matched_labels, merge_spellings
+from labelspace.data.label_mapping import matched_labels, merge_spellings, merge_synonyms
 from labelspace.data.read_options import ReadOptions, say_nothing
 from labelspace.data.records import Rows
 from labelspace.data.table import is_table, table_records
@@ -68,6 +68,17 @@ def read_dataset(
     if n_merged:
         given.say(f"{path}: {n_merged:,} labels were merged into others that differ only in case or spaces")
     return merged
+
+
+def read_for_model(path: str | Path, labels: LabelSpace, columns: Columns | None, options: ReadOptions) -> Dataset:
+    """Read a data file for a model with these labels, which it may name by former names: see ``merge_synonyms``."""
+    documents, names = merge_synonyms(read_dataset(path, labels, columns, options), labels)
+    if names:
+        shown = ", ".join(map(repr, names[:3]))
+        options.say(
+            f"{path}: labels that count as those that have their names as synonyms ({len(names):,}): {shown[:80]}"
+        )
+    return documents
 
 
 def settle(path: str | Path, options: ReadOptions) -> tuple[AnyFormat, ReadOptions]:

@@ -1,7 +1,7 @@
 r"""Files of label edits: CSV or TSV with a header, or JSON lines; a row is an edit.
 
 The columns are ``label``; ``new`` for a new name; ``into`` for the label that it is merged into; ``alt`` for synonyms,
-in CSV with ``|`` between several; and ``action``, where a file has edits of several kinds.
+in CSV with ``|`` between several; ``description``; and ``action``, where a file has edits of several kinds.
 """
 
 import json
@@ -16,7 +16,7 @@ from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Location
 from labelspace.errors import DataError
 
-COLUMNS = ("action", "label", "new", "into", "alt")
+COLUMNS = ("action", "label", "new", "into", "alt", "description")
 SEPARATOR = "|"
 
 

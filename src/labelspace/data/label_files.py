@@ -6,6 +6,7 @@ Those of ``a.csv`` are ``a.labels.jsonl`` and ``a.hierarchy.tsv`` in its folder.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,8 @@ from labelspace.types.limits import MAX_LABELS
 
 LABELS = store.LABELS
 HIERARCHY = "hierarchy.tsv"
+DEFINITION = "definition"  # what other tools call the description
+FIELDS = ("label", "alt", *CONCEPT_FIELDS, DEFINITION)  # of a line of labels.jsonl
 KINDS = (LABELS, HIERARCHY)
 SPLITS = {"train": ("train", "trn"), "dev": ("dev", "valid", "val", "validation"), "test": ("test", "tst")}
 """The names of the file of each split, without the ending."""
@@ -30,8 +33,8 @@ SPLIT_NAMES = tuple(name for names in SPLITS.values() for name in names)
 def read_labels(path: str | Path) -> LabelSpace:
     """Read ``{"label": name, "alt": [synonyms]}`` lines; the line number, from 0, is the label's id.
 
-    A line may have a ``description`` too, and that of a vocabulary ``id`` (the URI), ``notation``, ``names`` (by
-    language) and ``hidden`` (synonyms).
+    A line may have a ``description`` too (other tools call it ``definition``), and that of a vocabulary ``id`` (the
+    URI), ``notation``, ``names`` (by language) and ``hidden`` (synonyms).
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -65,12 +68,23 @@ def read_labels(path: str | Path) -> LabelSpace:
 
 
 def _concept(row: Mapping[str, object], location: Location) -> Concept:
-    if row.keys().isdisjoint(CONCEPT_FIELDS):
+    if row.keys().isdisjoint((*CONCEPT_FIELDS, DEFINITION)):
         return NO_CONCEPT
+    definition = row.get(DEFINITION)
+    if definition is not None:
+        if row.get("description") not in (None, definition):
+            raise location.expected("'description' or 'definition'", "there are both, and they differ", "leave one out")
+        row = {**row, "description": definition}
     try:
         return Concept.from_json(row)
     except ValueError as error:
         raise location.expected(str(error), f"the line is {str(row)[:60]}", "correct it or leave it out") from None
+
+
+def unread_fields(path: str | Path) -> list[str]:
+    """Return the fields of the first line of a ``labels.jsonl`` that are not read."""
+    first = [parse_object(text, Location(path, line)) for line, text in islice(lines(path), 1)]
+    return [key for row in first for key in row if key not in FIELDS]
 
 
 def write_labels(path: str | Path, labels: LabelSpace) -> None:

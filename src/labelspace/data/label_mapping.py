@@ -116,7 +116,13 @@ def merged_labels(labels: LabelSpace, into: Longs, names: Sequence[str]) -> tupl
     names = [names[label] for label in kept.tolist()]
     concepts = None if labels.concepts is None else [labels.concepts[label] for label in kept.tolist()]
     synonyms, hierarchy = _synonyms(labels, number, len(kept)), _hierarchy(labels, number, names)
-    return LabelSpace(names, synonyms, hierarchy=hierarchy, concepts=concepts), number
+    counts = labels.counts
+    if counts is not None:
+        counts = np.bincount(number, counts, minlength=len(kept)).astype(np.int64)
+    current = labels.current
+    if current is not None:
+        current = np.where(current < 0, -1, number[current])[kept].astype(np.int32)
+    return LabelSpace(names, synonyms, counts, labels.n_documents, hierarchy, concepts, current), number
 
 
 def _synonyms(labels: LabelSpace, number: Longs, n: int) -> list[list[str]] | None:
@@ -203,8 +209,47 @@ def merge_spellings(documents: Dataset, n_known: int) -> tuple[Dataset, int]:
     for group in spelling_groups(space):
         best = min(group, key=lambda label: (label >= n_known, -counts[label], label))
         into[[label for label in group if label >= n_known]] = best
-    n_merged = int((into != np.arange(len(into))).sum())
-    if not n_merged:
-        return documents, 0
-    labels, number = merged_labels(space, into, space.names)
-    return replace(documents, Y=merged_columns(documents.Y, number, len(labels)), labels=labels), n_merged
+    return _with_merged(documents, into), int((into != np.arange(len(into))).sum())
+
+
+def labels_by_synonym(labels: LabelSpace) -> dict[str, int]:
+    """Return the labels by their synonyms, such as former names; a synonym of several labels names none.
+
+    >>> labels_by_synonym(LabelSpace(["cat", "dog"], [["kitty", "pet"], ["pet"]]))
+    {'kitty': 0}
+    """
+    synonyms = labels.synonyms or []
+    times = Counter(name for names in synonyms for name in set(names))
+    return {name: label for label, names in enumerate(synonyms) for name in names if times[name] == 1}
+
+
+def merge_synonyms(documents: Dataset, known: LabelSpace) -> tuple[Dataset, list[str]]:
+    """Return documents whose labels begin with the known ones, with further labels merged into those that they name.
+
+    A renamed label has its name before as a synonym: documents may still have it. Return these names, too.
+
+    >>> known = LabelSpace(["seafood"], [["fish"]])
+    >>> Y = sp.csr_matrix(np.array([[1, 0, 0], [0, 1, 1]], np.float32))
+    >>> merged, names = merge_synonyms(Dataset(Y, known.extended(["fish", "tea"]), ["a", "b"]), known)
+    >>> merged.labels.names, merged.Y.toarray().tolist(), names
+    (['seafood', 'tea'], [[1.0, 0.0], [1.0, 1.0]], ['fish'])
+    """
+    further = documents.labels.names[len(known) :]
+    found = labels_by_synonym(known) if further else {}
+    names = [name for name in further if name in found]
+    into = np.arange(len(documents.labels))
+    for name in names:
+        into[documents.labels.index[name]] = found[name]
+    return _with_merged(documents, into), names
+
+
+def _with_merged(documents: Dataset, into: Longs) -> Dataset:
+    """Return documents where label l becomes the label ``into[l]``."""
+    if (into == np.arange(len(into))).all():
+        return documents
+    labels, number = merged_labels(documents.labels, into, documents.labels.names)
+    filtered = documents.filtered
+    if filtered is not None:
+        filtered = merged_columns(filtered, number, len(labels))
+    Y = merged_columns(documents.Y, number, len(labels))
+    return replace(documents, Y=Y, labels=labels, filtered=filtered)

@@ -138,6 +138,7 @@ class Explainer:
         return Explanation(
             label=self.labels.names[label],
             synonym=self._synonym(label),
+            description=self.labels.concept(label).description,
             score=score,
             probability=score if self.calibrated else None,
             log_odds=evidence.log_odds,

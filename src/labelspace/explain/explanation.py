@@ -77,6 +77,7 @@ class Explanation:
 
     label: str
     synonym: str | None  # the first one, if any: what a code means
+    description: str | None
     score: float
     probability: float | None  # None if the method is not calibrated
     log_odds: float

@@ -13,11 +13,14 @@ from labelspace.data.label_mapping import merged_columns
 from labelspace.errors import DataError
 from labelspace.labels.masks import labels_among
 from labelspace.labels.selection import close_names
-from labelspace.types import Bools, Csr, Hierarchy, Ints, LabelSpace, TopK
+from labelspace.types import NO_CONCEPT, Bools, Csr, Hierarchy, Ints, LabelSpace, TopK
+from labelspace.types.concept import one_line
 
 
-def added(labels: LabelSpace, name: str, alt: Sequence[str] = ()) -> tuple[LabelSpace, int]:
-    """Return the labels with one more, and its id; a known label is in use again, and gets further synonyms.
+def added(
+    labels: LabelSpace, name: str, alt: Sequence[str] = (), description: str | None = None
+) -> tuple[LabelSpace, int]:
+    """Return the labels with one more, and its id; a known label is in use again, and is ``described``.
 
     >>> space, label = added(LabelSpace(["cat"]), "dog", alt=["hound"])
     >>> space.names, space.synonyms, label
@@ -25,9 +28,9 @@ def added(labels: LabelSpace, name: str, alt: Sequence[str] = ()) -> tuple[Label
     """
     label = labels.find(name)
     if label is not None:
-        return described(restored(labels, label), label, alt), label
+        return described(restored(labels, label), label, alt, description), label
     space = labels.extended([check_new_name(labels, name)])
-    return described(space, len(labels), alt), len(labels)
+    return described(space, len(labels), alt, description), len(labels)
 
 
 def renamed(labels: LabelSpace, label: int, name: str) -> LabelSpace:
@@ -98,11 +101,17 @@ def restored(labels: LabelSpace, label: int) -> LabelSpace:
     return replace(space, synonyms=synonyms)
 
 
-def described(labels: LabelSpace, label: int, alt: Sequence[str]) -> LabelSpace:
-    """Return the labels with further synonyms of one of them."""
+def described(labels: LabelSpace, label: int, alt: Sequence[str], description: str | None = None) -> LabelSpace:
+    """Return the labels with further synonyms and another description of one of them; an empty one removes it.
+
+    >>> space = described(LabelSpace(["cat"]), 0, ["kitty"], "A small carnivore.")
+    >>> list(space.described())
+    [LabelTexts(name='cat', synonyms=['kitty'], description='A small carnivore.')]
+    """
     for name in alt:
         _check_one_line(name, "a synonym must be")
-    return _with_synonyms(labels, label, alt) if alt else labels
+    space = _with_synonyms(labels, label, alt) if alt else labels
+    return space if description is None else _with_description(space, label, description)
 
 
 def label_in_use(labels: LabelSpace, name: str) -> int:
@@ -282,6 +291,21 @@ def _with_synonyms(labels: LabelSpace, label: int, also: Sequence[str]) -> Label
     name = labels.names[label]
     synonyms[label] = [other for other in dict.fromkeys([*synonyms[label], *also]) if other != name]
     return replace(labels, synonyms=synonyms)
+
+
+def check_description(description: str) -> str | None:
+    """Return a description on one line, None if it is empty; raise DataError for one that a label cannot have."""
+    try:
+        return one_line(description)
+    except ValueError as error:
+        raise DataError(f"a label must have {error}, but this begins with {description[:40]!r}; correct it") from None
+
+
+def _with_description(labels: LabelSpace, label: int, description: str) -> LabelSpace:
+    text = check_description(description)
+    concepts = [NO_CONCEPT] * len(labels) if labels.concepts is None else list(labels.concepts)
+    concepts[label] = replace(concepts[label], description=text)
+    return replace(labels, concepts=concepts)
 
 
 def _with_hierarchy(labels: LabelSpace, edit: Callable[[Hierarchy], Hierarchy]) -> LabelSpace:

@@ -27,6 +27,8 @@ from labelspace.types.limits import MAX_SELECTION_CHARACTERS
 
 COMPARED_NAMES = 20_000  # among which close matches of an unknown name are searched; more make the error slow
 SHOWN = 3  # names in a message
+CLOSE, CLOSE_SHORT = 0.75, 0.65  # similarity of close names, and of those with less than four characters; of typos in
+# the labels of CookingSE 99 % are above it, and 16 % of words that are no label (76 % are above 0.6)
 MAX_DIGITS = 18  # of an id: longer digit strings from a stranger are not converted to a number
 
 
@@ -234,15 +236,16 @@ def close_names(item: str, labels: LabelSpace) -> list[str]:
 
     Only labels in use are named.
 
-    >>> close_names("bred", LabelSpace(["food > bread", "fish"]))
-    ['food > bread']
+    >>> close_names("bred", LabelSpace(["food > bread", "fish"])), close_names("nosuch", LabelSpace(["gnocchi"]))
+    (['food > bread'], [])
     """
     compared: dict[str, list[str]] = {}
     names = labels.names if labels.current is None else compress(labels.names, labels.in_use.tolist())
     for name in islice(names, COMPARED_NAMES):
         for form in {name.lower(), name.rsplit(PATH_SEPARATOR, 1)[-1].lower()}:
             compared.setdefault(form, []).append(name)
-    close = get_close_matches(item[:80].lower(), compared, n=SHOWN)
+    written = item[:80].lower()
+    close = get_close_matches(written, compared, n=SHOWN, cutoff=CLOSE if len(written) > 3 else CLOSE_SHORT)
     return list(dict.fromkeys(name for form in close for name in compared[form]))[:SHOWN]
 
 

@@ -91,6 +91,8 @@ def explanation_report(text: str | None, explanation: Explanation, in_color: boo
     synonym = "" if explanation.synonym is None else f" ({printable(explanation.synonym)})"
     head = Text.assemble((printable(explanation.label), "bold"), f"{synonym}  {explanation.summary}")
     parts: list[RenderableType] = [head]
+    if explanation.description is not None:
+        parts.append(Text(printable(explanation.description), "dim"))
     if text is not None:
         parts += [Text(), marked_text(text, explanation, in_color), Text()]
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)

@@ -24,6 +24,8 @@ def explanations_page(text: str | None, explanations: Sequence[Explanation], mod
 def _section(text: str | None, explanation: Explanation) -> str:
     synonym = "" if explanation.synonym is None else f" <span class='soft'>({escape(explanation.synonym)})</span>"
     head = f"<h2 class='label'>{escape(explanation.label)}{synonym}</h2><p>{explanation.summary}</p>"
+    if explanation.description is not None:
+        head += f"<p class='soft'>{escape(explanation.description)}</p>"
     marked = "" if text is None else f"<div class='text'>{_marked(text, explanation)}</div>"
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{body}</dd>" for name, body in _rows(explanation))
     return f"<section>{head}{marked}<dl class='why'>{rows}</dl></section>"

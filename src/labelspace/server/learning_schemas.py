@@ -10,6 +10,7 @@ FULL = "Train again on the data of ``--data`` and all feedback, in place of goin
 FORCE = "Use the new version even if its figure falls by more than its noise."
 NAME = "One line of text that no other label has."
 ALT = "Further names, by which the label is found."
+DESCRIPTION = "What the label is for, on one line; an empty one removes it."
 EXAMPLES = "Texts that have the label. Without any, the label is only found by its names."
 
 
@@ -82,14 +83,16 @@ class AddLabelBody(Body):
 
     name: Annotated[LabelName, Field(description=NAME)]
     alt: LabelNames = Field([], description=ALT)
+    description: str | None = Field(None, description=DESCRIPTION)
     examples: Annotated[list[Annotated[str, Field(min_length=1)]], Field(description=EXAMPLES)] = []
 
 
 class ChangeLabelBody(Body):
-    """A new name of a label, further names, or both."""
+    """A new name of a label, further names, another description, or several of these."""
 
     name: LabelName | None = Field(None, description=f"{NAME} The name before is found too.")
     alt: LabelNames = Field([], description=ALT)
+    description: str | None = Field(None, description=DESCRIPTION)
 
 
 class MergeLabelBody(Body):

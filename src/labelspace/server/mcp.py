@@ -89,10 +89,11 @@ async def store_decision(state: ServerState, model: str, body: schemas.DecisionB
 
 TOOLS = {
     "suggest": ToolKind(
-        "Return the labels of the vocabulary that fit a text best, best first, each with its path in the hierarchy "
-        "and, if the model is calibrated, the probability that it is right. Ask for k=20 to 50 if you choose among "
-        "them yourself. include, exclude and under restrict the labels; min_probability and precision leave out unsure "
-        "ones. If `note` is not null, the model knows no word of the text, and the labels mean nothing.",
+        "Return the labels of the vocabulary that fit a text best, best first, each with its path in the hierarchy, "
+        "its description and, if the model is calibrated, the probability that it is right. Ask for k=20 to 50 if you "
+        "choose among them yourself. include, exclude and under restrict the labels; min_probability and precision "
+        "leave out unsure ones. If `note` is not null, the model knows no word of the text, and the labels mean "
+        "nothing.",
         schemas.SuggestBody,
         schemas.SuggestAnswer,
         suggest_answer,
@@ -112,8 +113,8 @@ TOOLS = {
         search_labels,
     ),
     "label_info": ToolKind(
-        "Return one label by its name, URI or id, with synonyms, broader and narrower labels, and the number of "
-        "training documents that have it (count).",
+        "Return one label by its name, URI or id, with its description, synonyms, broader and narrower labels, and the "
+        "number of training documents that have it (count).",
         schemas.LabelBody,
         schemas.LabelAnswer,
         label_info,

@@ -17,6 +17,7 @@ LANGUAGE = "Show names in this language if the vocabulary has them."
 OWN_ID = "Your own id; feedback with the same id is stored only once."
 INBOX_ID = "The id of a document in the inbox; its status becomes done."
 NEW_LABELS = "Accept labels in ``added`` that the model does not know; it learns them in the next training."
+OF_ONE_TEXT = "What the label is for, if that is known; only in answers for one text."
 LabelQuery = Annotated[str, Field(max_length=1000, description="What was typed; empty for the most frequent labels.")]
 LabelLimit = Annotated[int, Field(ge=1, le=100, description="Labels, at most.")]
 Branch = Annotated[str | None, Field(max_length=2000, description="Search only in this branch of the hierarchy.")]
@@ -129,6 +130,7 @@ class Suggestion(Label):
     rank: int
     score: float
     probability: float | None
+    description: str | None = Field(None, description=OF_ONE_TEXT)
     explanation: dict[str, Any] | None = None
 
 
@@ -170,7 +172,13 @@ class ExplainAnswer(ModelVersion):
     explanations: list[dict[str, Any]]
 
 
-class FoundLabel(Label):
+class DescribedLabel(Label):
+    """A label with its description, if it has one."""
+
+    description: str | None
+
+
+class FoundLabel(DescribedLabel):
     """A label that matches a search."""
 
     match: Literal["prefix", "word", "typo"]
@@ -182,7 +190,7 @@ class LabelsAnswer(Answer):
     labels: list[FoundLabel]
 
 
-class LabelAnswer(Label):
+class LabelAnswer(DescribedLabel):
     """A label with synonyms, broader and narrower labels."""
 
     synonyms: list[str]

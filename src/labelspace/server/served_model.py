@@ -73,6 +73,10 @@ class LabelDetails:
             raise ParameterError(f"{rule}, but {label[:80]!r} is none; search /labels?q=")
         return str(self.labels.names[found])
 
+    def description(self, label: int) -> str | None:
+        """Return the description of a label. Answers for many texts leave it out: it may be long."""
+        return self.labels.concept(label).description
+
     def broader(self, label: int) -> list[int]:
         """Return the parents of a label."""
         if self.labels.hierarchy is None:

@@ -15,7 +15,7 @@ from labelspace.errors import DataError, LabelspaceError
 from labelspace.features.views import n_rows
 from labelspace.labels import edits
 from labelspace.tagger import learning
-from labelspace.tagger.lineage import UNKNOWN, Origin, Version, edited_version
+from labelspace.tagger.lineage import UNKNOWN, Origin, Version, labels_version
 from labelspace.tagger.tagger import Tagger
 from labelspace.tagger.versions import VersionedModel, open_versioned
 from labelspace.types import LabelSpace
@@ -37,13 +37,14 @@ class LabelEdit:
     label: str
     other: str | None = None  # the new name, or the label that it is merged into
     alt: tuple[str, ...] = ()
+    description: str | None = None  # None leaves it as it is, an empty one removes it
     examples: Documents | None = None
     where: Location | None = field(default=None, compare=False)  # in a file, for messages
 
     def apply(self, labels: LabelSpace) -> LabelSpace:
         """Return the edited labels."""
         if self.action == "add":
-            return edits.added(labels, self.label, self.alt)[0]
+            return edits.added(labels, self.label, self.alt, self.description)[0]
         label = edits.label_in_use(labels, self.label)
         if self.action == "retire":
             return edits.retired(labels, label)
@@ -70,7 +71,10 @@ class LabelEdit:
         n_examples = 0 if self.examples is None else n_rows(self.examples)
         counts = {"synonym": len(self.alt), "document": n_examples}
         given = [f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in counts.items() if n]
-        return f"{said} with {' and '.join(given)}" if given else said
+        if self.description is not None:
+            given.append("a description" if self.description.strip() else "no description")
+        listed = " and ".join([", ".join(given[:-1]), given[-1]] if given[:-1] else given)
+        return f"{said} with {listed}" if given else said
 
 
 def edits_of_rows(rows: Iterable[EditRow], action: Action | None) -> list[LabelEdit]:
@@ -89,10 +93,11 @@ def edits_of_rows(rows: Iterable[EditRow], action: Action | None) -> list[LabelE
         if needed is not None and needed not in given:
             raise row.where.expected(f"{needed!r} for the action {named}", "there is none", "write it in that column")
         other = None if needed is None else given.pop(needed)
+        description = given.pop("description", None) if named == "add" else None
         moot = [*given, *(["alt"] if row.alt and named != "add" else [])]
         if moot:
             raise row.where.expected(f"no {moot[0]!r} for the action {named}", "there is one", "leave it out")
-        made.append(LabelEdit(named, label, other, row.alt, where=row.where))
+        made.append(LabelEdit(named, label, other, row.alt, description, where=row.where))
     return made
 
 
@@ -105,7 +110,7 @@ def edit_labels(tagger: Tagger, wanted: Sequence[LabelEdit]) -> list[str]:
     """
     tagger.check_fitted()
     said = []
-    with learning.whole_edit(tagger):
+    with learning.whole_edit(tagger), labels_version(tagger):
         labels = tagger.labels_ if len(wanted) < 2 else _read(tagger.labels_)
         for edit in wanted:
             try:
@@ -114,7 +119,7 @@ def edit_labels(tagger: Tagger, wanted: Sequence[LabelEdit]) -> list[str]:
                     labels = edit.apply(labels)
                 else:
                     _give(tagger, labels)
-                    tagger.add_label(edit.label, edit.examples, alt=edit.alt)
+                    tagger.add_label(edit.label, edit.examples, alt=edit.alt, description=edit.description)
                     labels = tagger.labels_
             except LabelspaceError as error:
                 if edit.where is None:
@@ -154,16 +159,14 @@ def edit_saved(
         store.check_writable(folder)
     with open_versioned(folder, is_changed=not dry_run) as versions:
         tagger = Tagger.load(folder)
-        before = tagger.labels_
         found = edit(tagger)
-        made = next_version(tagger, versions, before, origin)
+        made = next_version(tagger, versions, origin)
         if not dry_run:
             versions.add(tagger, made, n_kept)
     return found, tagger, made
 
 
-def next_version(tagger: Tagger, versions: VersionedModel, before: LabelSpace, origin: Origin) -> Version:
-    """Return the version of a tagger whose labels have just been edited."""
-    made = edited_version(tagger, versions.next_number(), len(before))
-    n_new = tagger.labels_.n_documents - before.n_documents
-    return replace(made, n_new_documents=n_new, data=origin.data, sha256=origin.sha256)
+def next_version(tagger: Tagger, versions: VersionedModel, origin: Origin = UNKNOWN) -> Version:
+    """Return the version of a tagger whose labels have just been edited, as the next one of the saved model."""
+    made = tagger.lineage_[-1]
+    return replace(made, number=versions.next_number(), data=origin.data, sha256=origin.sha256)

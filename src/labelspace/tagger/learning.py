@@ -67,9 +67,11 @@ def learn(tagger: Tagger, documents: Dataset, rejected: Csr, complete: bool = Tr
     return left_out
 
 
-def add_label(tagger: Tagger, name: str, examples: Documents | None, alt: Sequence[str]) -> None:
+def add_label(
+    tagger: Tagger, name: str, examples: Documents | None, alt: Sequence[str], description: str | None
+) -> None:
     """Add a label, or give a known one further documents and synonyms; one that was retired is in use again."""
-    labels, label = edits.added(tagger.labels_, name, alt)
+    labels, label = edits.added(tagger.labels_, name, alt, description)
     if examples is None:
         set_labels(tagger, labels)
         return

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -224,10 +225,15 @@ def learned_version(
     )
 
 
-def edited_version(tagger: Tagger, number: int, n_labels_before: int) -> Version:
-    """Return the version of a model whose labels have just been edited."""
-    edited = learned_version(tagger, number, 0, n_labels_before, ())
-    return replace(edited, made_by="labels")
+@contextmanager
+def labels_version(tagger: Tagger) -> Iterator[None]:
+    """Add a version to the lineage of a tagger whose labels are edited; edits that an edit consists of add none."""
+    lineage, before = tagger.lineage_ or (first_version(tagger),), tagger.labels_
+    number = next_number(lineage)
+    yield
+    n_new_documents = tagger.labels_.n_documents - before.n_documents
+    made = learned_version(tagger, number, n_new_documents, len(before), ())
+    tagger.lineage_ = (*lineage, replace(made, made_by="labels"))
 
 
 def learn_version(tagger: Tagger, documents: Dataset, rejected: Csr) -> None:

@@ -36,7 +36,7 @@ from labelspace.tagger.answers import Answer, Answers, LabelChoice, Selections, 
 from labelspace.tagger.held_out import HeldOutDocuments
 from labelspace.tagger.inputs import InputReader, Validation, document_answers, stream
 from labelspace.tagger.learning import Rejected
-from labelspace.tagger.lineage import Version, learn_version
+from labelspace.tagger.lineage import Version, labels_version, learn_version
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
 
@@ -205,12 +205,19 @@ class Tagger:
         return self
 
     def add_label(
-        self, name: str, examples: Documents | None = None, *, alt: Sequence[str] = (), **params: float
+        self,
+        name: str,
+        examples: Documents | None = None,
+        *,
+        alt: Sequence[str] = (),
+        description: str | None = None,
+        **params: float,
     ) -> Self:
         """Add a label by documents that have it, or only by its name and synonyms, without training again.
 
-        The documents may have other labels too. A known label gets further documents and synonyms; one that was retired
-        or merged is in use again. ``params`` are those of a method that places labels itself: ``share`` of glas is the
+        The documents may have other labels too. A known label gets further documents and synonyms, and another
+        description if one is given (an empty one removes it); one that was retired or merged is in use again.
+        ``params`` are those of a method that places labels itself: ``share`` of glas is the
         share of all documents that is expected to have the label.
 
         >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"] * 10
@@ -220,20 +227,21 @@ class Tagger:
         True
         """
         self.check_fitted()
-        edits.added(self.labels_, name, alt)  # refuses a wrong name before anything changes
+        edits.added(self.labels_, name, alt, description)  # refuses a wrong name before anything changes
         is_placed = isinstance(self.model, AddsLabels) and examples is not None
         if isinstance(self.model, AddsLabels) and isinstance(self.model, PartialFit):
             is_placed = is_placed and not self.model.has_label(name)  # a label that is removed is placed anew
-        if isinstance(self.model, AddsLabels) and is_placed:
-            self.model.add_label(name, self._reader.read(examples), **params)
-            self.labels_ = self.model.labels_ or self.labels_
-            labels, _ = edits.added(self.labels_, name, alt)
-            learning.set_labels(self, labels)
-        elif params:
+        if params and not is_placed:
             rule = f"{next(iter(params))} is for a new label with examples and a method that places labels itself"
             raise ParameterError(f"{rule}, but this is {self.model.name} and {name[:80]!r}; leave it out")
-        else:
-            learning.add_label(self, name, examples, alt)
+        with labels_version(self):
+            if isinstance(self.model, AddsLabels) and is_placed:
+                self.model.add_label(name, self._reader.read(examples), **params)
+                self.labels_ = self.model.labels_ or self.labels_
+                labels, _ = edits.added(self.labels_, name, alt, description)
+                learning.set_labels(self, labels)
+            else:
+                learning.add_label(self, name, examples, alt, description)
         return self
 
     def retire_label(self, name: str) -> Self:
@@ -264,22 +272,25 @@ class Tagger:
             edits.check_new_name(self.labels_, new_name)
         if len(examples) < 2:
             raise DataError(f"a label is split into at least two, but {name!r} into {len(examples)}; name more")
-        with learning.whole_edit(self):
+        with learning.whole_edit(self), labels_version(self):
             for new_name, documents in examples.items():
                 self.add_label(new_name, documents)
-            return self.retire_label(name)
+            self.retire_label(name)
+        return self
 
     def _edited(self, edit: Callable[[LabelSpace], LabelSpace]) -> Self:
         self.check_fitted()
-        learning.set_labels(self, edit(self.labels_))
+        with labels_version(self):
+            learning.set_labels(self, edit(self.labels_))
         return self
 
     def remove_label(self, name: str) -> None:
         """Stop suggesting a label; a method that places labels itself forgets it, any other method only hides it."""
         self.check_fitted()
         if isinstance(self.model, AddsLabels):
-            self.model.remove_label(name)
-            self.labels_ = self.model.labels_ or self.labels_
+            with labels_version(self):
+                self.model.remove_label(name)
+                self.labels_ = self.model.labels_ or self.labels_
         else:
             self.retire_label(name)
 

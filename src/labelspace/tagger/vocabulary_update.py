@@ -28,7 +28,7 @@ from labelspace.errors import DataError
 from labelspace.models.capabilities import PartialFit
 from labelspace.tagger import learning
 from labelspace.tagger.label_edits import next_version
-from labelspace.tagger.lineage import UNKNOWN, Origin
+from labelspace.tagger.lineage import UNKNOWN, Origin, labels_version
 from labelspace.tagger.tagger import Tagger
 from labelspace.tagger.versions import open_versioned
 from labelspace.types import Concept, Hierarchy, LabelSpace, Longs
@@ -36,7 +36,7 @@ from labelspace.types import Concept, Hierarchy, LabelSpace, Longs
 MEANINGS = {
     "added": "added",
     "renamed": "renamed, the name before is a synonym",
-    "described": "with other synonyms or names in other languages",
+    "described": "with other synonyms, another description, or other names in other languages",
     "merged": "deprecated, merged into the replacement",
     "retired": "deprecated without a replacement, retired",
     "moved": "below other labels of the hierarchy",
@@ -355,7 +355,7 @@ def update_saved(
         found = update_vocabulary(tagger, vocabulary, language)
         if dry_run or found.is_empty:
             return SavedUpdate(found, None)
-        made = next_version(tagger, versions, found.before, origin)
+        made = next_version(tagger, versions, origin)
         versions.add(tagger, made, n_kept)
     return SavedUpdate(found, made.number)
 
@@ -363,7 +363,7 @@ def update_saved(
 def update_vocabulary(tagger: Tagger, vocabulary: Vocabulary, language: str | None = None) -> VocabularyUpdate:
     """Bring a new edition of a vocabulary into a tagger, without training; return what changed.
 
-    >>> from labelspace.data.vocabularies.vocabulary import Texts
+    >>> from labelspace.data.vocabularies.concept_texts import Texts
     >>> concepts = Texts.grouped([0, 1], ["bread", "rye"], ["en", "en"], n=2)
     >>> none = Texts.grouped([], [], [], n=2)
     >>> edition = Vocabulary(["x:1", "x:2"], concepts, none, none, none, none, np.array([[1, 0]]))
@@ -374,5 +374,6 @@ def update_vocabulary(tagger: Tagger, vocabulary: Vocabulary, language: str | No
     tagger.check_fitted()
     found = plan_vocabulary_update(vocabulary, tagger.labels_, language, isinstance(tagger.model, PartialFit))
     if not found.is_empty:
-        learning.set_labels(tagger, found.after)
+        with labels_version(tagger):
+            learning.set_labels(tagger, found.after)
     return found

@@ -77,7 +77,7 @@ def one_line(description: str) -> str | None:
     line = " ".join(description.split())
     limit = MAX_DESCRIPTION_CHARACTERS
     if len(line) > limit.value:
-        raise ValueError(f"'description' to have at most {limit.value:,} characters ({limit.raise_it})")
+        raise ValueError(f"a description of at most {limit.value:,} characters ({limit.raise_it})")
     if _CONTROL.search(line):
-        raise ValueError("'description' to have no control characters")
+        raise ValueError("a description without control characters")
     return line or None

@@ -31,6 +31,14 @@ def test_csv_with_synonyms_and_hierarchy(tmp_path):
     assert notes == {"broader_outside": 1, "columns_left_out": 1}
 
 
+def test_descriptions_by_language_and_as_definitions(tmp_path):
+    text = "label;description;definition;description_fi\ncats;;A small carnivore.;Kissa.\ndogs;A pet.;A carnivore.;\n"
+    space, notes = labels(tmp_path, "v.csv", text)
+    assert [concept.description for concept in space.concepts] == ["A small carnivore.", "A pet."]
+    assert notes == {"descriptions_left_out": 2}
+    assert labels(tmp_path, "v.csv", text, "fi")[0].concept(0).description == "Kissa."
+
+
 def test_tsv_as_annif_has_it(tmp_path):
     space, notes = labels(tmp_path, "v.tsv", f"<{A}a>\tcats\t02\n{A}b\tdogs\n<{A}c>\n", "en")
     assert (space.names, space.concept(0).notation, space.concept(1).uri) == (["cats", "dogs"], "02", f"{A}b")

@@ -36,7 +36,7 @@ def test_labels_and_hierarchy(animals, tmp_path):
     assert labels.hierarchy.edges.tolist() == [[1, 0], [2, 0], [3, 4]]
     assert {note.key: note.count for note in update.notes} == {
         "deprecated": 1, "broader_outside": 1, "other_language": 1, "unnamed": 1, "synonyms_left_out": 1,
-        "homonyms": 2, "cycles": 1,
+        "homonyms": 2, "cycles": 1, "descriptions_left_out": 3,
     }  # fmt: skip
 
 
@@ -44,6 +44,24 @@ def test_another_language(animals, tmp_path):
     labels = imported(animals[".nt"], tmp_path / "out", "FI").after
     assert labels.names[:3] == ["eläimet", "kissat", 'birds "of" prey']
     assert labels.synonyms[1] == ["mirrit"]
+    assert [each.description for each in labels.concepts][:2] == ["Eläviä olentoja.", "Kissaeläimet."]
+
+
+def test_descriptions(animals, tmp_path):
+    imported(animals[".nt"], tmp_path / "out")
+    labels = read_labels(tmp_path / "out/labels.jsonl")
+    found = [concept.description for concept in labels.concepts]
+    # A definition before a note, the language of the name before both, another language before none.
+    assert found == ["Living beings that move.", "Domestic cats only.", "Birds that hunt.", None, None, "Pferde.", None]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [("a" * 10_001, "at most 10,000 characters .set LABELSPACE_MAX_DESCRIPTION_"), ("a\\u0007", "without control")],
+)
+def test_descriptions_that_no_label_can_have_are_refused(tmp_path, text, rule):
+    with pytest.raises(DataError, match=f"a concept must have a description .*{rule}.*, but '{A}x' has 'a"):
+        read(tmp_path, f'<A:x> <skos:definition> "{text}"@en .')
 
 
 NT = """

@@ -55,6 +55,15 @@ def test_again_and_back(tmp_path, before):
     assert not (tmp_path / "out/gone.txt").exists()
 
 
+def test_a_changed_description_is_a_change_and_a_missing_one_is_none(tmp_path):
+    header = "label,description"
+    update(tmp_path, "cats,Carnivores.", "dogs,Pets.", header=header)
+    planned = update(tmp_path, "cats,Small carnivores.", "dogs,", header=header)
+    assert (counts(planned), planned.changes["changed"]) == ({"changed": 1}, [0])
+    labels = read_labels(tmp_path / "out/labels.jsonl")
+    assert [concept.description for concept in labels.concepts] == ["Small carnivores.", "Pets."]
+
+
 def test_the_same_file_changes_nothing(tmp_path, animals):
     first = plan_update(read_vocabulary(animals[".nt"]), LabelsBefore.of(tmp_path / "out"))
     first.write(tmp_path / "out")

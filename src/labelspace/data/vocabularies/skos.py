@@ -5,8 +5,9 @@
    skos:hiddenLabel those that are never shown. Labels of SKOS-XL, which are nodes with a literal form, count too.
 3. The hierarchy is skos:broader, and skos:narrower turned round. Links to resources that are no concepts here are left
    out.
-4. Concepts are sorted by IRI, so that files with equal content give equal labels, whatever their order.
-5. What is owl:deprecated, or has a dct:isReplacedBy, is kept by its IRI with that of its replacements: a model may have
+4. Its description is skos:definition, or else skos:scopeNote; those that are nodes have their text as rdf:value.
+5. Concepts are sorted by IRI, so that files with equal content give equal labels, whatever their order.
+6. What is owl:deprecated, or has a dct:isReplacedBy, is kept by its IRI with that of its replacements: a model may have
    a label of it.
 """
 
@@ -15,7 +16,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from labelspace.data.vocabularies.vocabulary import Note, TextColumn, Texts, Vocabulary
+from labelspace.data.vocabularies.concept_texts import TextColumn, Texts
+from labelspace.data.vocabularies.vocabulary import Note, Vocabulary
 from labelspace.errors import DataError
 from labelspace.types import Bools, Longs
 
@@ -23,15 +25,21 @@ _SKOS = "http://www.w3.org/2004/02/skos/core#"
 _XL = "http://www.w3.org/2008/05/skos-xl#"
 _RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 _FORM = f"{_XL}literalForm"
+_VALUE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#value"
 _TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _DEPRECATED = "http://www.w3.org/2002/07/owl#deprecated"
 _REPLACED = "http://purl.org/dc/terms/isReplacedBy"
 _NAMES, _SYNONYMS, _HIDDEN, _NOTATION, _BROADER, _NARROWER = (
     _SKOS + name for name in ("prefLabel", "altLabel", "hiddenLabel", "notation", "broader", "narrower")
 )
-_XL_LINKS = {_XL + name: _SKOS + name for name in ("prefLabel", "altLabel", "hiddenLabel")}
-_TEXTS = (_NAMES, _SYNONYMS, _HIDDEN, _NOTATION, _RDFS_LABEL, _FORM)
-_LINKS = (_BROADER, _NARROWER, *_XL_LINKS)
+_DESCRIPTIONS = (f"{_SKOS}definition", f"{_SKOS}scopeNote")  # the preferred one first
+# Links to nodes with a text: the property of that text, and what it is of the concept.
+_NODE_LINKS = {
+    **{_XL + name: (_FORM, _SKOS + name) for name in ("prefLabel", "altLabel", "hiddenLabel")},
+    **{name: (_VALUE, name) for name in _DESCRIPTIONS},
+}
+_TEXTS = (_NAMES, _SYNONYMS, _HIDDEN, _NOTATION, _RDFS_LABEL, _FORM, _VALUE, *_DESCRIPTIONS)
+_LINKS = (_BROADER, _NARROWER, *_NODE_LINKS)
 PROPERTIES = frozenset((*_TEXTS, *_LINKS, _TYPE, _DEPRECATED, _REPLACED))
 _GROUPS = {_SKOS + name for name in ("Collection", "OrderedCollection", "ConceptScheme")}
 
@@ -83,7 +91,7 @@ class Statements:
         kept.sort(key=uris.__getitem__)
         rows = np.full(len(uris), -1, np.int64)
         rows[kept] = np.arange(len(kept))
-        self._add_xl_labels()
+        self._add_texts_of_nodes()
         broader, n_outside = self._broader(rows)
         n_deprecated, n_blank = int((is_concept & is_deprecated).sum()), int((is_concept & is_blank).sum())
         n_untyped = int((self._marked(self._texts[_NAMES].nodes) & ~is_concept & ~groups & ~is_blank).sum())
@@ -96,9 +104,10 @@ class Statements:
         ]
         texts = (self._grouped(name, rows, len(kept)) for name in (_NAMES, _RDFS_LABEL, _SYNONYMS, _HIDDEN, _NOTATION))
         names, others, synonyms, hidden, notations = texts
+        described = [self._grouped(name, rows, len(kept)) for name in _DESCRIPTIONS]
         replaced = self._replacements(uris[at] for at in np.flatnonzero(is_deprecated & ~is_blank).tolist())
         return Vocabulary(
-            [uris[at] for at in kept], names, others, synonyms, hidden, notations, broader, notes, replaced
+            [uris[at] for at in kept], names, others, synonyms, hidden, notations, broader, notes, replaced, described
         )
 
     def _replacements(self, deprecated: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -113,13 +122,13 @@ class Statements:
         marks[np.asarray(nodes, np.int64)] = True
         return marks
 
-    def _add_xl_labels(self) -> None:
-        """Add the texts of labels that are nodes to the concepts that they belong to."""
-        forms = self._texts[_FORM]
-        by_node = {node: at for at, node in enumerate(forms.nodes)}
-        for link, name in _XL_LINKS.items():
-            for concept, label in zip(*self._links[link], strict=True):
-                at = by_node.get(label)
+    def _add_texts_of_nodes(self) -> None:
+        """Add the texts of nodes, such as labels of SKOS-XL, to the concepts that they belong to."""
+        places = {text: {node: at for at, node in enumerate(self._texts[text].nodes)} for text in (_FORM, _VALUE)}
+        for link, (text, name) in _NODE_LINKS.items():
+            forms = self._texts[text]
+            for concept, node in zip(*self._links[link], strict=True):
+                at = places[text].get(node)
                 if at is not None:
                     self._texts[name].add(concept, forms.values[at], forms.languages[at])
 

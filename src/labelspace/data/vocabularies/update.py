@@ -61,13 +61,16 @@ class Matching:
         return synonyms_of(self.before, label) if row < 0 else self.naming.synonyms(row, self.names[row])
 
     def concept(self, label: int) -> Concept:
-        """Return the concept of a label after the update; a list or table without URIs leaves the URI as it was."""
+        """Return the concept of a label after the update.
+
+        A list or table without URIs leaves the URI as it was; a concept without a description, the description.
+        """
         row = int(self.rows[label])
         old = self.before.concept(label) if label < len(self.before) else NO_CONCEPT
         if row < 0:
             return old
         new = self.naming.concept(row, self.names[row])
-        return new if new.uri is not None else replace(new, uri=old.uri)
+        return replace(new, uri=new.uri or old.uri, description=new.description or old.description)
 
     def labels(self) -> tuple[LabelSpace, Longs]:
         """Return the updated labels, and the links between concepts that were cut since they close a cycle."""
@@ -248,7 +251,7 @@ def _language_of(labels: LabelSpace) -> str | None:
 
 
 def _changed(before: LabelSpace, after: LabelSpace, labels: Ints | Longs) -> list[int]:
-    """Keep the labels whose synonyms, notation, URI or names in other languages differ."""
+    """Keep the labels whose synonyms, notation, URI, names in other languages or description differ."""
 
     def content(space: LabelSpace, label: int) -> tuple[list[str], Concept]:
         return synonyms_of(space, label), space.concept(label)

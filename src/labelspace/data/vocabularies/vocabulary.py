@@ -5,18 +5,20 @@
 2. If several concepts have one name, each gets its notation or the end of its URI in parentheses.
 3. A name must not start with ``#``, which begins a comment in ``hierarchy.tsv``: such a name is put in quotes.
 4. Synonyms are those in the language or without one. Names in all languages are kept too.
+5. The language of a description is chosen as that of a name.
 """
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from labelspace.data.vocabularies.concept_texts import Texts, texts_by_language
+from labelspace.errors import DataError
 from labelspace.types import Concept, Longs
+from labelspace.types.concept import one_line
 
 Item = TypeVar("Item")
 
@@ -37,62 +39,6 @@ class Note:
         return f"{self.text}: {self.count:,}"
 
 
-class TextColumn:
-    """Texts of one kind as they are read, in any order, each with the number of its concept and its language."""
-
-    def __init__(self) -> None:
-        self.nodes, self.values, self.languages = array("i"), list[str](), list[str]()
-
-    def add(self, node: int, value: str, language: str = "") -> None:
-        """Add a text unless it is blank; tabs and line ends, which break lines of hierarchy.tsv, become spaces."""
-        value = " ".join(value.split())
-        if value:
-            self.nodes.append(node)
-            self.values.append(value)
-            self.languages.append(language)
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Texts of concepts, such as their notations, each with its language; the texts of a concept are contiguous.
-
-    >>> texts = Texts.grouped([1, 0, 1], ["cats", "dogs", "Katzen"], ["en", "en", "de"], n=2)
-    >>> texts.of(1)
-    [('de', 'Katzen'), ('en', 'cats')]
-    """
-
-    begins: Longs  # (n + 1,)
-    values: list[str]
-    languages: list[str]  # '' where a text has none
-
-    @staticmethod
-    def grouped(rows: npt.ArrayLike, values: Sequence[str], languages: Sequence[str], n: int) -> "Texts":
-        """Group texts in any order, each with the row of its concept; texts of row -1 are left out."""
-        row = np.asarray(rows, np.int64)
-        order = np.argsort(row, kind="stable")
-        order = order[row[order] >= 0]
-        begins = np.concatenate([[0], np.cumsum(np.bincount(row[order], minlength=n))])
-        listed = order.tolist()
-        return Texts(begins, [values[at] for at in listed], [languages[at] for at in listed])
-
-    def only(self, rows: Longs) -> "Texts":
-        """Return the texts of some concepts, in the order of ``rows``.
-
-        >>> Texts.grouped([1, 0, 1], ["cats", "dogs", "Katzen"], ["en", "en", "de"], n=2).only(np.array([1])).values
-        ['cats', 'Katzen']
-        """
-        sizes = (self.begins[1:] - self.begins[:-1])[rows]
-        begins = np.concatenate([[0], np.cumsum(sizes)])
-        at = (np.arange(begins[-1]) + np.repeat(self.begins[rows] - begins[:-1], sizes)).tolist()
-        return Texts(begins, [self.values[each] for each in at], [self.languages[each] for each in at])
-
-    def of(self, row: int) -> list[tuple[str, str]]:
-        """Return pairs of language and text of a concept, each once, sorted: equal files give equal pairs."""
-        begin, end = self.begins[row], self.begins[row + 1]
-        pairs = list(zip(self.languages[begin:end], self.values[begin:end], strict=True))
-        return sorted(set(pairs)) if len(pairs) > 1 else pairs
-
-
 @dataclass(frozen=True)
 class Vocabulary:
     """Concepts: URIs, names, synonyms, notations, and which is broader than which."""
@@ -107,6 +53,7 @@ class Vocabulary:
     notes: list[Note] = field(default_factory=list)
     # URIs of what is not in use any more, or has a replacement; with the URIs of its replacements, if any.
     replaced: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    descriptions: Sequence[Texts] = ()  # of several kinds, the preferred one first
 
     def __len__(self) -> int:
         return len(self.uris)
@@ -128,7 +75,20 @@ class Vocabulary:
             hidden=self.hidden.only(rows),
             notations=self.notations.only(rows),
             broader=broader,
+            descriptions=[texts.only(rows) for texts in self.descriptions],
         )
+
+    def check_descriptions(self) -> None:
+        """Raise DataError for a description that a label cannot have."""
+        for texts in self.descriptions:
+            for at, text in enumerate(texts.values):
+                try:
+                    one_line(text)
+                except ValueError as error:
+                    row = int(np.searchsorted(texts.begins, at, side="right")) - 1
+                    shown = self.uris[row] or self.names.of(row)[0][1]
+                    problem = f"{shown[:80]!r} has {text[:40] + '...'!r}"
+                    raise DataError(f"a concept must have {error}, but {problem}; correct it") from None
 
     def languages(self) -> list[str]:
         """Return the languages of the names, the one with the most names first; of equal ones in alphabetical order."""
@@ -177,7 +137,8 @@ class Naming:
         self.vocabulary, self.language = vocabulary, language
         others = [each for each in vocabulary.languages() if each not in (language, NO_LANGUAGE)]
         regions = [each for each in others if language and each.startswith(f"{language}-")]
-        self._preference = list(dict.fromkeys([language, *regions, NO_LANGUAGE, *others]))
+        described = sorted({each for texts in vocabulary.descriptions for each in texts.languages})
+        self._preference = list(dict.fromkeys([language, *regions, NO_LANGUAGE, *others, *described]))
         self._own = {language, NO_LANGUAGE, *regions}
         self.counts = Counter[str]()
 
@@ -188,7 +149,7 @@ class Naming:
 
     def _base(self, row: int) -> str:
         names = self._names(row)
-        language = next((each for each in self._preference if each in names), None)
+        language = self._best(names)
         if language is None:
             self.counts["unnamed"] += 1
         elif language not in self._own:
@@ -198,12 +159,17 @@ class Naming:
         return f'"{name}"' if name.startswith("#") else name
 
     def _names(self, row: int) -> dict[str, str]:
-        """Return the names by language; of several preferred ones the first in alphabetical order."""
-        found: dict[str, str] = {}
-        for texts in (self.vocabulary.names, self.vocabulary.other_names):
-            for language, name in texts.of(row):
-                found.setdefault(language, name)
-        return found
+        return texts_by_language((self.vocabulary.names, self.vocabulary.other_names), row)
+
+    def _best(self, texts: Container[str]) -> str | None:
+        """Return the preferred one of some languages."""
+        return next((each for each in self._preference if each in texts), None)
+
+    def description(self, row: int) -> str | None:
+        """Return the description of a concept."""
+        found = texts_by_language(self.vocabulary.descriptions, row)
+        language = self._best(found)
+        return None if language is None else found[language]
 
     def synonyms(self, row: int, name: str) -> list[str]:
         """Return the synonyms, among them a preferred name that is not the label's; hidden ones last."""
@@ -225,11 +191,12 @@ class Naming:
         return (text for language, text in texts.of(row) if language in self._own)
 
     def concept(self, row: int, name: str) -> Concept:
-        """Return URI, notation, names by language and hidden names of a row."""
+        """Return URI, notation, names by language, hidden names and description of a row."""
         voc = self.vocabulary
         names = self._names(row)
         names.pop(NO_LANGUAGE, None)
-        return Concept(voc.uris[row], voc.notation(row), names, self._hidden(row, name, self._shown(row, name)))
+        hidden = self._hidden(row, name, self._shown(row, name))
+        return Concept(voc.uris[row], voc.notation(row), names, hidden, self.description(row))
 
     def notes(self) -> list[Note]:
         """Return notes on what ``bases`` found, and on what the labels lack of the vocabulary."""
@@ -243,7 +210,13 @@ class Naming:
             Note("quoted", self.counts["quoted"], "names that start with '#', put in quotes"),
             Note("synonyms_left_out", left_out, f"synonyms in languages other than {shown}, left out"),
             Note("several_notations", several, "concepts with several notations; the first is kept"),
+            Note("descriptions_left_out", self._n_other_descriptions(), "further descriptions of concepts, left out"),
         ]
+
+    def _n_other_descriptions(self) -> int:
+        """Return the number of descriptions besides the one that each concept keeps."""
+        sizes = [np.diff(texts.begins) for texts in self.vocabulary.descriptions]
+        return int(np.maximum(np.sum(sizes, axis=0) - 1, 0).sum()) if sizes else 0
 
 
 def unique_names(

@@ -1,7 +1,8 @@
 r"""Read a vocabulary of any format, by the ending of its name or by the named format; tables and lists of concepts.
 
 - CSV has a header: ``uri``, ``label`` or ``label_en``, ``label_fi``, ..., ``notation``; besides what Annif reads,
-  ``alt``, ``hidden`` and ``broader`` (URIs, or names without URIs), with ``|`` between several.
+  ``alt``, ``hidden`` and ``broader`` (URIs, or names without URIs), with ``|`` between several; and ``description`` or
+  ``definition``, which may have a language too (``description_en``).
 - TSV is ``<uri>\tname\tnotation`` without a header, the notation optional; with a header it is as CSV.
 - A list is one name per line.
 
@@ -20,16 +21,19 @@ from labelspace.data.files import UTF_8, lines
 from labelspace.data.formats import csvfile
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Location
+from labelspace.data.vocabularies.concept_texts import TextColumn, Texts
 from labelspace.data.vocabularies.rdf import read_ntriples, read_rdf
 from labelspace.data.vocabularies.skos import PROPERTIES, Statements
-from labelspace.data.vocabularies.vocabulary import Note, TextColumn, Texts, Vocabulary
+from labelspace.data.vocabularies.vocabulary import Note, Vocabulary
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Longs
 
 SEPARATOR = "|"
 _TSV_COLUMNS = ("uri", "label", "notation")
-_LABEL, _COLUMNS = "label_", ("uri", "label", "notation", "alt", "hidden", "broader")
-_TEXTS = ("label", "alt", "hidden", "notation")
+_DESCRIPTIONS = ("description", "definition")  # the preferred one first
+_BY_LANGUAGE = ("label", *_DESCRIPTIONS)  # columns that may name a language, as label_en does
+_COLUMNS = ("uri", *_BY_LANGUAGE, "notation", "alt", "hidden", "broader")
+_TEXTS = ("label", "alt", "hidden", "notation", *_DESCRIPTIONS)
 Row = tuple[Location, Mapping[str, object]]
 
 
@@ -38,7 +42,7 @@ def read_csv(path: str | Path, language: str | None, options: ReadOptions) -> Vo
     with csvfile.rows(path, options) as table:
         header = table.names()
         known = [name for name in header if _is_column(name)]
-        if not any(name == "label" or name.startswith(_LABEL) for name in known):
+        if not any(_kind(name) == "label" for name in known):
             rule, remedy = "a header with a column 'label' or 'label_en'", "name the columns in the first line"
             raise Location(path, 1).expected(rule, f"it has: {', '.join(header)[:80] or 'nothing'}", remedy)
         return _vocabulary(path, table.read(known), header, language)
@@ -58,8 +62,14 @@ def read_list(path: str | Path, language: str | None, options: ReadOptions) -> V
     return _vocabulary(path, _lines_as_rows(path, options.encoding or UTF_8), ("label",), language)
 
 
+def _kind(name: str) -> str:
+    """Return the name of a column without its language."""
+    kind = name.partition("_")[0]
+    return kind if kind in _BY_LANGUAGE else name
+
+
 def _is_column(name: str) -> bool:
-    return name in _COLUMNS or name.startswith(_LABEL)
+    return _kind(name) in _COLUMNS
 
 
 def _tsv_rows(path: str | Path, encoding: str) -> Iterator[Row]:
@@ -95,9 +105,7 @@ class _Columns:
     def add(self, location: Location, row: Mapping[str, object]) -> None:
         cells = {name: " ".join(str(cell).split()) for name, cell in row.items()}
         uri = cells.get("uri", "").removeprefix("<").removesuffix(">")
-        names = {name.removeprefix(_LABEL): cell for name, cell in cells.items() if name.startswith(_LABEL) and cell}
-        if cells.get("label"):
-            names.setdefault(self.language, cells["label"])
+        names = self._by_language("label", cells)
         if not names:
             self.unused += [uri] if uri else []
             return
@@ -107,13 +115,25 @@ class _Columns:
             raise location.expected("each concept once", f"{key!r} is in a row before too", "remove one of them")
         self.uris.append(uri or None)
         for language, name in names.items():
-            self.texts["label"].add(at, name, language.lower())
+            self.texts["label"].add(at, name, language)
+        for column in _DESCRIPTIONS:
+            for language, description in self._by_language(column, cells).items():
+                self.texts[column].add(at, description, language)
         self.texts["notation"].add(at, cells.get("notation", ""))
         for column in ("alt", "hidden"):
             for name in cells.get(column, "").split(SEPARATOR):
                 self.texts[column].add(at, name)
         above = (name.strip().removeprefix("<").removesuffix(">") for name in cells.get("broader", "").split(SEPARATOR))
         self.broader += [(at, name) for name in above if name]
+
+    def _by_language(self, column: str, cells: Mapping[str, str]) -> dict[str, str]:
+        """Return the cells of a column by language; one without language has that of names without one."""
+        start = f"{column}_"
+        given = {name.removeprefix(start).lower(): cell for name, cell in cells.items() if name.startswith(start)}
+        found = {language: cell for language, cell in given.items() if cell}
+        if cells.get(column):
+            found.setdefault(self.language, cells[column])
+        return found
 
     def edges(self) -> tuple[Longs, int]:
         """Return rows (narrower, broader), and how many links lead to no row."""
@@ -130,7 +150,8 @@ def _vocabulary(path: str | Path, rows: Iterable[Row], header: Sequence[str], la
     n = len(columns.uris)
     edges, n_outside = columns.edges()
     texts = (columns.texts[name] for name in _TEXTS)
-    names, alt, hidden, notations = (Texts.grouped(text.nodes, text.values, text.languages, n) for text in texts)
+    grouped = (Texts.grouped(text.nodes, text.values, text.languages, n) for text in texts)
+    names, alt, hidden, notations, *described = grouped
     not_read = [name for name in header if not _is_column(name)]
     notes = [
         Note("deprecated", len(columns.unused), "rows with a URI and no name: concepts not in use any more, left out"),
@@ -140,7 +161,7 @@ def _vocabulary(path: str | Path, rows: Iterable[Row], header: Sequence[str], la
     none = Texts.grouped([], [], [], n)
     broader = edges if "broader" in header else None
     replaced = dict.fromkeys(columns.unused, ())
-    return Vocabulary(columns.uris, names, none, alt, hidden, notations, broader, notes, replaced)
+    return Vocabulary(columns.uris, names, none, alt, hidden, notations, broader, notes, replaced, described)
 
 
 def _skos(kind: str | None, path: str | Path, language: str | None, options: ReadOptions) -> Vocabulary:
@@ -200,4 +221,6 @@ def read_vocabulary(
             rule = f"{option} has an effect on {', '.join(formats)} only"
             raise ParameterError(f"{rule}, but is {value!r} for {kind}; leave it out", options=[option])
     read, _ = FORMATS[kind]
-    return read(path, language, options)
+    vocabulary = read(path, language, options)
+    vocabulary.check_descriptions()
+    return vocabulary

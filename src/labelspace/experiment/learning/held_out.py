@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labelspace.data.archives import is_folder
-from labelspace.data.dataset_file import read_dataset
+from labelspace.data.dataset_file import read_for_model
 from labelspace.data.document_sketch import document_hashes
 from labelspace.data.objects.inputs import Documents
 from labelspace.data.read_options import ReadOptions
@@ -57,7 +57,7 @@ def given_held_out(tagger: Tagger, file: Path | None, data: Path | None, options
     if file is None:
         return stored_held_out(tagger)
     columns = tagger.columns_ if options.columns is None else options.columns
-    documents = read_dataset(file, tagger.labels_, columns, options.following(tagger.fields_))
+    documents = read_for_model(file, tagger.labels_, columns, options.following(tagger.fields_))
     if not documents.Y.nnz:
         rule = f"held-out documents must have labels, but no document of {file} has any"
         raise DataError(f"{rule}; give another file, or name the column of the labels: --labels tags")

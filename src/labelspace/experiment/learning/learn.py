@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelspace import store
-from labelspace.data.dataset_file import read_dataset
+from labelspace.data.dataset_file import read_for_model
 from labelspace.data.learning_files import read_rejected
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import open_source
@@ -183,7 +183,7 @@ def read_documents(tagger: Tagger, data: Path, options: ReadOptions) -> tuple[Pa
     if source.labels_only:
         raise DataError(f"learning needs documents, but {data} has labels only; add train.*, or give a file")
     options = options.following(tagger.fields_)
-    documents = read_dataset(source.train_path, tagger.labels_, columns, options)
+    documents = read_for_model(source.train_path, tagger.labels_, columns, options)
     return source.train_path, LearningDocuments(documents, read_rejected(source.train_path, documents, options))
 
 

@@ -1,11 +1,10 @@
 """Feedback as documents to learn from: one document of each text, with the labels that all its entries agree on."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from labelspace.data.label_mapping import ones_of_rows
+from labelspace.data.label_mapping import labels_by_synonym, ones_of_rows
 from labelspace.experiment.learning.held_out import LearningDocuments
 from labelspace.server.database import Feedback
 from labelspace.types import Dataset, LabelSpace
@@ -41,10 +40,7 @@ class CurrentLabels:
 
     @cached_property
     def _by_synonym(self) -> Mapping[str, int]:
-        """The labels by their synonyms, such as former names; a synonym of several labels names none."""
-        synonyms = self.labels.synonyms or []
-        times = Counter(name for names in synonyms for name in set(names))
-        return {name: label for label, names in enumerate(synonyms) for name in names if times[name] == 1}
+        return labels_by_synonym(self.labels)
 
 
 class Decisions(NamedTuple):

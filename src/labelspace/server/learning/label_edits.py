@@ -1,6 +1,6 @@
 """Edits of labels that a request asks for: each makes a version of the model."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,8 +10,7 @@ from labelspace.models.capabilities import AddsLabels, PartialFit, require
 from labelspace.server.database import Database
 from labelspace.server.learning.learned_batches import settle
 from labelspace.tagger import Tagger
-from labelspace.tagger.label_edits import LabelEdit, edit_labels
-from labelspace.tagger.lineage import edited_version
+from labelspace.tagger.label_edits import LabelEdit, edit_labels, next_version
 from labelspace.tagger.versions import open_versioned
 from labelspace.types import Progress
 
@@ -27,11 +26,14 @@ class LabelRequest:
     name: str | None = None  # the new name
     into: str | None = None  # the label that it is merged into
     alt: tuple[str, ...] = ()
+    description: str | None = None  # None leaves it as it is, an empty one removes it
     examples: tuple[str, ...] = ()
 
     def check(self, tagger: Tagger) -> None:
         """Raise an error for an edit that cannot be made of a model, before anything is done."""
         labels = tagger.labels_
+        if self.description is not None:
+            edits.check_description(self.description)
         if self.action == "add":
             known = labels.find(self.label)
             if known is None or labels.in_use[known]:
@@ -49,14 +51,16 @@ class LabelRequest:
     def edits(self) -> list[LabelEdit]:
         """Return the edits of the library that make up this request."""
         if self.action == "add":
-            return [LabelEdit("add", self.label, alt=self.alt, examples=list(self.examples) or None)]
+            examples = list(self.examples) or None
+            return [LabelEdit("add", self.label, alt=self.alt, description=self.description, examples=examples)]
         if self.action == "retire":
             return [LabelEdit("retire", self.label)]
         if self.action == "merge":
             return [LabelEdit("merge", self.label, self.into)]
         renamed = [] if self.name is None else [LabelEdit("rename", self.label, self.name)]
-        described = [LabelEdit("add", self.name or self.label, alt=self.alt)] if self.alt else []
-        return [*renamed, *described]
+        described = LabelEdit("add", self.name or self.label, alt=self.alt, description=self.description)
+        is_described = bool(self.alt) or self.description is not None
+        return [*renamed, *([described] if is_described else [])]
 
 
 def edit_model(
@@ -65,12 +69,10 @@ def edit_model(
     """Edit the labels of the model of a folder, as a new version; return what was done as plain values."""
     with open_versioned(folder) as versions:
         tagger = Tagger.load(folder)
-        n_labels = len(tagger.labels_)
         progress("editing labels", 0, 1)
         edit.check(tagger)
         edit_labels(tagger, edit.edits())
-        version = edited_version(tagger, versions.next_number(), n_labels)
-        version = replace(version, n_new_documents=len(edit.examples))
+        version = next_version(tagger, versions)
         versions.add(tagger, version, n_kept)
         settle(database, model, versions.lineage)
     return {

@@ -34,6 +34,14 @@ export const shown = (text) => String(text).replace(DIRECTION, "").replace(CONTR
 /** A name in an element of its own direction, so that it cannot reorder the text around it. */
 export const name = (text, properties = {}) => el("bdi", { ...properties, text: shown(text) });
 
+const TOOLTIP = 300; // characters: a longer text would cover the page
+
+/** A text for a tooltip, cut if it is long; empty if there is none. */
+export function tooltip(text) {
+  const line = shown(text ?? "");
+  return line.length > TOOLTIP ? `${line.slice(0, TOOLTIP)}…` : line;
+}
+
 /** The way down to a label: "food › bread". */
 export function pathText(path) {
   return path.map(shown).join(" › ");

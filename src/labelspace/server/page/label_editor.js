@@ -8,10 +8,11 @@ import { follow, hasEnded, lastJob } from "./jobs.js";
 import { notify, notifyError, sentence } from "./notices.js";
 import { LabelSearch } from "./search.js";
 
-const HINT = "Rename a label, merge it into another one, retire it, or add one. Each edit makes a version, so " +
-  "you can go back.";
+const HINT = "Rename or describe a label, merge it into another one, retire it, or add one. Each edit makes a " +
+  "version, so you can go back.";
 const EXAMPLES = "Texts that have it, one per line";
 const MORE_NAMES = "Further names, one per line";
+const DESCRIPTION = "Description: what the label is for";
 
 export class LabelEditor {
   /** @param {Object} model @param {AbortSignal} signal @param {(focus: string) => Promise<void>} onNewModel */
@@ -65,9 +66,11 @@ export class LabelEditor {
     if (isOpen) return;
     const title = field("Name", "label-name");
     const further = lines(MORE_NAMES, "label-alt");
+    const about = lines(DESCRIPTION, "label-description");
     const examples = lines(EXAMPLES, "label-examples", 4);
-    const form = this.#form("Add the label", [title, further, examples], () => {
+    const form = this.#form("Add the label", [title, further, about, examples], () => {
       const body = { name: title.input.value.trim(), alt: linesOf(further), examples: linesOf(examples) };
+      if (about.input.value.trim()) body.description = about.input.value;
       return this.#run(() => api.addLabel(this.model.id, body), `${shown(body.name)} was added.`);
     });
     this.#show(el("h3", { text: "A new label" }), form);
@@ -108,11 +111,15 @@ export class LabelEditor {
   #naming(label) {
     const title = field("Name", "label-name", label.label);
     const further = lines(MORE_NAMES, "label-alt");
-    return this.#form("Save the names", [title, further], () => {
+    const about = lines(DESCRIPTION, "label-description", 3);
+    about.input.value = shown(label.description ?? "");
+    const before = about.input.value;
+    return this.#form("Save the label", [title, further, about], () => {
       const given = title.input.value.trim();
       const body = { alt: linesOf(further), ...(given === label.label ? {} : { name: given }) };
-      if (!body.name && !body.alt.length) return notify("The names are as they were.");
-      return this.#run(() => api.changeLabel(this.model.id, label.label, body), "The names were saved.");
+      if (about.input.value !== before) body.description = about.input.value;
+      if (Object.keys(body).length === 1 && !body.alt.length) return notify("The label is as it was.");
+      return this.#run(() => api.changeLabel(this.model.id, label.label, body), "The label was saved.");
     });
   }
 

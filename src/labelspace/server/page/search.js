@@ -1,7 +1,7 @@
 // Search for a label as you type: the combobox pattern of ARIA, with the keyboard all the way.
 
 import { api } from "./api.js";
-import { el, name, pathNode, shown, uniqueId } from "./dom.js";
+import { el, name, pathNode, shown, tooltip, uniqueId } from "./dom.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
 import { notifyError } from "./notices.js";
@@ -133,6 +133,8 @@ export class LabelSearch {
           highlighted(label.name, query),
           label.synonym && el("span", { class: "synonym" }, highlighted(label.synonym, query)),
         ),
+        label.description &&
+          el("span", { class: "option-description", dir: "auto", text: tooltip(label.description) }),
       ),
       label.match === "typo" && el("span", { class: "tag", text: "similar" }),
       el("span", {

@@ -1,6 +1,6 @@
 // The list of suggestions: each can be explained, accepted and rejected, and stays in its place when decided.
 
-import { el, name, pathNode, pathText, setGauge, shown } from "./dom.js";
+import { el, name, pathNode, pathText, setGauge, shown, tooltip } from "./dom.js";
 import { certainty, percent, plural } from "./format.js";
 import { icon } from "./icons.js";
 
@@ -125,6 +125,7 @@ export class SuggestionList {
     const best = this.session.suggestions[0];
     // Bare scores have no scale of their own: the best one fills the bar.
     setGauge(row.fill, label.probability ?? (best?.score > 0 ? (label.score ?? 0) / best.score : 0));
+    row.name.title = tooltip(label.description);
     row.number.textContent = label.score === undefined ? "" : certainty(label);
     const isAccepted = state === "accepted" || state === "added";
     row.accept.setAttribute("aria-pressed", String(isAccepted));

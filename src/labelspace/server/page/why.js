@@ -8,7 +8,7 @@ import { store } from "./store.js";
 
 const WORDS = 8; // that are listed
 const LEAST = 0.02; // of the largest share: less is not worth a line
-const CLIPPED = 220; // characters that are shown of a similar document
+const CLIPPED = 220; // characters that are shown of a description, and of a similar document
 const KINDS = { name: "in its name", synonym: "in a synonym of it", part: "in a part of a name of it" };
 
 export class WhyPane {
@@ -41,7 +41,7 @@ export class WhyPane {
     const parts = el("div", { class: "why-parts" });
     // What was shown of the same label stays until its news are there, so that typing does not flicker.
     if (isSame) parts.append(...(this.body.querySelector(".why-parts")?.childNodes ?? []));
-    this.body.replaceChildren(heading(label), facts, parts);
+    this.body.replaceChildren(...[heading(label), description(label), facts, parts].filter(Boolean));
     if (!store.model.explains) {
       parts.replaceChildren(el("p", { class: "soft", text: "The method of this model cannot explain its labels." }));
       return;
@@ -65,6 +65,13 @@ function heading(label) {
     el("h2", {}, name(label.name)),
     label.synonym && name(label.synonym, { class: "synonym" }),
   );
+}
+
+function description(label) {
+  if (!label.description) return null;
+  const node = clipped(label.description, "why-description");
+  node.dataset.testid = "why-description";
+  return node;
 }
 
 function factsOf(label) {
@@ -174,15 +181,15 @@ function neighbors({ neighbors: found }) {
         el("span", { class: "soft", text: `${percent(document.similarity)} alike` }),
         el("span", { class: "soft", text: signed(document.share) }),
       ),
-      document.text && clipped(document.text),
+      document.text && clipped(document.text, "neighbor-text"),
       document.words.length > 0 && el("p", { class: "soft" }, "shares ", ...joined(document.words)),
     )));
 }
 
 /** A text; a long one is cut, with a button for the rest. */
-function clipped(given) {
+function clipped(given, kind) {
   const text = shown(given);
-  const node = el("p", { class: "neighbor-text", dir: "auto", text });
+  const node = el("p", { class: kind, dir: "auto", text });
   if (text.length <= CLIPPED) return node;
   node.textContent = `${text.slice(0, CLIPPED)}… `;
   const showAll = () => node.replaceChildren(text);

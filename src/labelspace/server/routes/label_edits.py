@@ -32,7 +32,8 @@ async def add_label(model: str, body: learning_schemas.AddLabelBody, state: Stat
     state.check_documents(len(body.examples))
     for text in body.examples:
         state.check_text(text)
-    edit = LabelRequest("add", body.name, alt=tuple(body.alt), examples=tuple(body.examples))
+    names = tuple(body.alt)
+    edit = LabelRequest("add", body.name, alt=names, description=body.description, examples=tuple(body.examples))
     return await edit_label(state, model, edit)
 
 
@@ -40,16 +41,18 @@ async def add_label(model: str, body: learning_schemas.AddLabelBody, state: Stat
     "/labels/" + EDITED,
     status_code=202,
     response_model=schemas.JobAnswer,
-    summary="Rename a label, or give it further names",
+    summary="Rename a label, or give it further names or a description",
     dependencies=Writing,
     responses=BUSY,
 )
 async def change_label(model: str, label: str, body: learning_schemas.ChangeLabelBody, state: State) -> Job:
-    """Start a job that changes the names of a label, which is given by its name, URI or id."""
-    if body.name is None and not body.alt:
-        raise ProblemError(400, "a change of a label must have a name or further names, but has neither; send name")
+    """Start a job that changes the names or the description of a label, which is given by its name, URI or id."""
+    if body.name is None and not body.alt and body.description is None:
+        rule = "a change of a label must have a name, further names or a description, but has none"
+        raise ProblemError(400, f"{rule}; send name")
     found = unique_name(state, model, label)
-    return await edit_label(state, model, LabelRequest("change", found, name=body.name, alt=tuple(body.alt)))
+    edit = LabelRequest("change", found, name=body.name, alt=tuple(body.alt), description=body.description)
+    return await edit_label(state, model, edit)
 
 
 @router.delete(

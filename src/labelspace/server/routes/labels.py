@@ -56,13 +56,14 @@ def found_labels(model: LoadedModel, query: str, limit: int, under: str | None) 
     """Search labels, in a branch of the hierarchy if one is given."""
     branch = None if under is None else select_labels(model.tagger.labels_, under=model.labels.unique_name(under))
     allowed = None if branch is None else branch.allowed
-    found = model.search.find(query, limit, allowed)
-    return {"labels": [{**model.labels[at], "match": match} for at, match in found]}
+    details, found = model.labels, model.search.find(query, limit, allowed)
+    rows = [{**details[at], "description": details.description(at), "match": match} for at, match in found]
+    return {"labels": rows}
 
 
 @router.get("/labels/" + rest_of_path("label"), response_model=schemas.LabelAnswer, summary="Look up a label")
 async def look_up(model: str, label: str, state: State) -> Response:
-    """Look up a label by its name, URI or id, with synonyms, broader and narrower labels."""
+    """Look up a label by its name, URI or id, with its description, synonyms, broader and narrower labels."""
     return Json(await state.in_thread(label_answer, state.loaded(model), label))
 
 
@@ -77,6 +78,7 @@ def label_answer(model: LoadedModel, label: str) -> dict[str, Any]:
     narrower = details.narrower(at)
     return {
         **details[at],
+        "description": details.description(at),
         "synonyms": details.labels.shown_synonyms(at),
         "broader": [details[above] for above in details.broader(at)],
         "narrower": [details[below] for below in narrower[:MAX_NARROWER]],

@@ -35,6 +35,8 @@ async def suggest_answer(state: ServerState, model: str, body: schemas.SuggestBo
     """Return the k best labels of a text, with reasons if they are requested."""
     loaded, found = await state.tag(model, [body.text], body.k, options_of(body))
     answer = document_answer(loaded, found[0], body.language)
+    for suggestion in answer["suggestions"]:
+        suggestion["description"] = loaded.labels.description(suggestion["id"])
     if body.explain and answer["suggestions"]:
         labels = [suggestion["label"] for suggestion in answer["suggestions"]]
         reasons = await state.inference.run(explanations, loaded, body.text, labels, None)
