@@ -69,8 +69,8 @@ class RerankOptions(NamedTuple):
         from labelspace.tagger.reranking import KEY_VARIABLE, ChatEndpoint, Reranker, RerankSettings
 
         endpoint = ChatEndpoint(self.rerank, self.rerank_model, os.environ.get(KEY_VARIABLE))
-        if endpoint.sends_key_openly:
-            note(f"the key and the texts go to {endpoint.shown} without encryption; use https if others can listen")
+        if endpoint.is_open:
+            note(f"texts go to {endpoint.shown} without encryption; use https unless only you can listen")
         given = {
             "n_candidates": self.rerank_candidates,
             "weight": self.rerank_weight,

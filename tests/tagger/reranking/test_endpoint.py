@@ -49,6 +49,13 @@ def test_the_time_limit_ends_what_is_slow(endpoint, behavior):  # noqa: F811
     assert time.monotonic() - start < 10  # not a time of ours: a hang would take 30
 
 
+def test_an_encrypted_connection_that_never_begins():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = ChatEndpoint(f"https://127.0.0.1:{silent.getsockname()[1]}", "tiny")
+        with pytest.raises(AnswerError, match="no answer in time"):
+            endpoint.ask(MESSAGES, 0.2)
+
+
 def redirect(handler):
     handler.send_response(302)
     handler.send_header("Location", f"{handler.server.url}/elsewhere")
@@ -126,6 +133,11 @@ def test_addresses_that_are_refused(url):
     with pytest.raises(ParameterError, match="a rerank endpoint must be http://HOST") as error:
         ChatEndpoint(url, "tiny")
     assert "a:b@" not in str(error.value)
+
+
+def test_what_goes_over_a_network_in_the_open():
+    assert ChatEndpoint("http://example.org/v1", "tiny").is_open
+    assert not any(ChatEndpoint(url, "tiny").is_open for url in ("https://example.org", "http://[::1]:8080"))
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a\nX-Other: b", "caf\u00e9"])

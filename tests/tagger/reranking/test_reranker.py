@@ -6,6 +6,8 @@ from itertools import count
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from labelspace.errors import ParameterError
 from labelspace.tagger import Tagger
@@ -110,6 +112,22 @@ def test_a_lie_changes_nothing(make, reason, lie):
 
 def test_an_object_in_a_fence_is_read():
     assert read_scores('Here it is:\n```json\n{"1": 50}\n```', 2).tolist() == [0.5, 0]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.integers(0, 4).map(str) | st.text(), inner),
+)
+
+
+@given(content=st.text() | JSON.map(json.dumps))
+def test_any_answer_is_scores_or_a_failure(content):
+    try:
+        scores = read_scores(content, 3)
+    except AnswerError:
+        return
+    assert scores.shape == (3,)
+    assert ((scores >= 0) & (scores <= 1)).all()
 
 
 def test_failures_in_a_row_end_the_asking(make, monkeypatch):

@@ -23,6 +23,7 @@ from labelspace.errors import ParameterError
 KEY_VARIABLE = "LABELSPACE_RERANK_KEY"
 MAX_ANSWER_BYTES = 2**20  # scores of 1,000 labels take some 10 kB
 MAX_TOKENS = 10**9  # that an endpoint may report for one request
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _VISIBLE = re.compile("[!-~]+")  # what may stand in a URL or in a header
 
 
@@ -52,7 +53,7 @@ class ChatEndpoint:
         self._model = model
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         self.shown = url.rstrip("/")
-        self.sends_key_openly = key is not None and scheme == "http" and self._host not in ("127.0.0.1", "localhost")
+        self.is_open = scheme == "http" and self._host not in LOOPBACK  # others may read the texts and the key
         if key is not None:
             if not _VISIBLE.fullmatch(key):
                 rule = f"the key in {KEY_VARIABLE} must be visible ASCII characters"
@@ -71,10 +72,8 @@ class ChatEndpoint:
         try:
             answer = self._post(json.dumps(request).encode(), deadline)
         except (OSError, HTTPException, ValueError) as error:
-            if time.monotonic() >= deadline or isinstance(error, TimeoutError):
-                raise AnswerError("no answer in time") from error
-            refused = isinstance(error, ConnectionRefusedError | socket.gaierror)
-            raise AnswerError("cannot be reached" if refused else "broken connection") from error
+            is_late = time.monotonic() >= deadline or isinstance(error, TimeoutError)
+            raise AnswerError("no answer in time" if is_late else _reason(error)) from error
         if time.monotonic() >= deadline:  # the rest was cut off
             raise AnswerError("no answer in time")
         if len(answer) > MAX_ANSWER_BYTES:
@@ -113,6 +112,15 @@ class ChatEndpoint:
             watchdog.cancel()
             connection.close()
             connected.close()
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case ConnectionRefusedError() | socket.gaierror():
+            return "cannot be reached"
+        case ssl.SSLCertVerificationError():
+            return "a certificate that is not trusted"
+    return "broken connection"
 
 
 def _end(connected: socket.socket) -> None:
