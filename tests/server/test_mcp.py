@@ -195,6 +195,25 @@ def test_a_key_that_may_only_read_stores_no_feedback(settings, tmp_path):
             assert stored["structuredContent"]["stored"] == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--port", 80), "--port is for a server over HTTP, but there is none; add --http"),
+        (("--http", "--host", "0.0.0.0"), "a server that other machines can reach needs API keys"),
+        (("--http", "--api-key-file", "none.txt"), "API keys must be readable, but none.txt is not"),
+        (("--feedback", "broken"), "foods.feedback.db"),
+    ],
+)
+def test_a_server_that_cannot_start_says_why(run, trained, arguments, line):
+    os.mkdir("broken")
+    with open("broken/foods.feedback.db", "wb") as file:
+        file.write(b"no database" * 1000)
+    code, out, err = run("mcp", trained, *arguments)
+    assert code != 0
+    assert (out, err.count("\n")) == ("", 1)
+    assert line in err
+
+
 @pytest.mark.slow
 def test_a_process_answers_over_its_pipe(trained, tmp_path):
     command = [sys.executable, "-m", "labelspace", "mcp", str(trained), "--feedback", str(tmp_path / "store")]

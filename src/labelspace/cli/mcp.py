@@ -40,7 +40,7 @@ class HttpOptions(NamedTuple):
         Option(metavar="NAME", rich_help_panel=PANEL, help="Further name of this machine. Repeatable."),
     ] = None
 
-    def on(self, settings: "Settings") -> "Settings":
+    def applied_to(self, settings: "Settings") -> "Settings":
         """Return settings with these options; raise ParameterError if they are given without --http."""
         from labelspace.errors import ParameterError
 
@@ -77,12 +77,16 @@ def mcp(
     require("mcp", "mcp", "labelspace mcp")
     require("fastapi", "mcp", "labelspace mcp")
     from labelspace.server import mcp as server
+    from labelspace.server import supervisor
     from labelspace.server.settings import Settings, parse_models
 
     os.environ.setdefault(THREADS_VARIABLE, "1")  # a text is too short for threads: they double its time
     models = parse_models([str(model)])
-    settings = http.on(Settings(models, read_only=feedback is None, database=database_in(feedback, next(iter(models)))))
+    database = database_in(feedback, next(iter(models)))
+    settings = http.applied_to(Settings(models, read_only=feedback is None, database=database))
     check_files(settings)
+    if feedback is not None:
+        supervisor.check(settings)
     if http.http:
         serve_http(settings)
     else:
