@@ -110,6 +110,7 @@ class ChatEndpoint:
             yield connection
         finally:
             watchdog.cancel()
+            watchdog.join()  # it may be ending the connection, whose number must not be given to another one meanwhile
             connection.close()
             connected.close()
 
