@@ -131,6 +131,7 @@ def test_evaluate_measures_the_gain(run, folder, endpoint):  # noqa: F811
         (("--rerank", "http://127.0.0.1:9", "--rerank-model", "tiny", "--consistent"), "but --rerank gives them"),
         (("--rerank", "ftp://a", "--rerank-model", "tiny"), "a rerank endpoint must be http://HOST"),
         (("--rerank", "http://a", "--rerank-model", "m", "--rerank-timeout", "soon"), "--rerank-timeout must be a"),
+        (("--rerank-weight", 2), "2.0 is not in the range 0<=x<=1"),
         (("--shortlist", 3, "--cluster", "local", "--input", "in", "--out", "out"), "--shortlist is for this machine"),
     ],
 )

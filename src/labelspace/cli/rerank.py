@@ -1,7 +1,5 @@
 """The options of commands that rerank answers by a language model, and what is said about it."""
 
-from __future__ import annotations
-
 import os
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -61,7 +59,7 @@ class RerankOptions(NamedTuple):
             rule = "--consistent puts labels below their ancestors, but --rerank gives them another order"
             raise ParameterError(f"{rule}; leave one of the two out")
 
-    def reranker(self, tagger: Tagger, language: str | None = None) -> Reranker | None:
+    def reranker(self, tagger: "Tagger", language: str | None = None) -> "Reranker | None":
         """Return what reranks the answers of a tagger, after a ``check``; None without --rerank."""
         if self.rerank is None or self.rerank_model is None:
             return None
@@ -87,7 +85,7 @@ class RerankOptions(NamedTuple):
 Reranking = Annotated[RerankOptions, Option(parser=OptionGroup.of(RerankOptions))]
 
 
-def note_reranking(reranker: Reranker | None) -> None:
+def note_reranking(reranker: "Reranker | None") -> None:
     """Say how many documents were reranked, why others were not, and what was sent."""
     if reranker is None:
         return
