@@ -18,8 +18,8 @@ from tests.metrics.random_cases import cases, unhurried
 
 ROOT = Path(__file__).parents[2]
 KEYS = (
-    "P@1 P@3 P@5 nDCG@1 nDCG@3 nDCG@5 PSP@1 PSP@3 PSP@5 PSnDCG@1 PSnDCG@3 PSnDCG@5 R@5 RP@5 coverage@5 "
-    "n n_without_labels n_labels"
+    "P@1 P@3 P@5 nDCG@1 nDCG@3 nDCG@5 PSP@1 PSP@3 PSP@5 PSnDCG@1 PSnDCG@3 PSnDCG@5 R@1 R@3 R@5 RP@5 "
+    "coverage@5 n n_without_labels n_labels"
 ).split()
 
 
@@ -53,6 +53,8 @@ def test_table_by_hand(Y, topk):
         "PSnDCG@1": 50,
         "PSnDCG@3": 100 * (1.5 + d2) / (2 + d2),
         "PSnDCG@5": 100 * (1.5 + d2) / (2 + d2),
+        "R@1": 25,  # (1/2 + 0) / 2
+        "R@3": 100,
         "R@5": 100,
         "RP@5": 100,
         "coverage@5": 100,

@@ -51,7 +51,12 @@ def test_without_a_hierarchy_every_label_is_a_root():
     details = LabelDetails(LabelSpace(["a > b", "c"], counts=np.array([1, 2])))
     assert details.roots() == [1, 0]
     assert (details[0]["name"], details[0]["path"]) == ("a > b", [])
-    assert (details.narrower(0), details.broader(0), details.n_below(0), details.synonyms(0)) == ([], [], 0, [])
+    assert (details.narrower(0), details.broader(0), details.n_below(0), details.labels.shown_synonyms(0)) == (
+        [],
+        [],
+        0,
+        [],
+    )
 
 
 def test_without_counts_and_synonyms():
@@ -82,7 +87,7 @@ def test_concepts_of_a_vocabulary():
     details = LabelDetails(LabelSpace(["bread", "tea"], [["loaf", "braed"], []], concepts=concepts))
     shown = details[0]
     assert (shown["name"], shown["synonym"], shown["uri"], shown["notation"]) == ("bread", "loaf", BREAD, "02.1")
-    assert details.synonyms(0) == ["loaf"]  # hidden ones are never shown
+    assert details.labels.shown_synonyms(0) == ["loaf"]  # hidden ones are never shown
     assert [details.named(0, language)["name"] for language in ("fi", "sv", None)] == ["leipä", "bread", "bread"]
     assert [details.find(text) for text in (BREAD, f"<{BREAD}>", "bread", "1", RYE)] == [0, 0, 0, 1, None]
     assert details.languages == ["fi"]

@@ -20,7 +20,7 @@ URL = "/v1/models/foods"
 @pytest.fixture
 def quick_look(monkeypatch):
     """Folders are looked at more often than usual."""
-    monkeypatch.setattr("labelspace.server.app.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("labelspace.server.loading.LOOK_SECONDS", 0.05)
 
 
 def counter(client, name):

@@ -125,28 +125,42 @@ class _Protocol(NamedTuple):
 
 
 class AnswerOptions(NamedTuple):
-    """Which labels an answer has, and in which language they are shown."""
+    """Which labels an answer has, in which language they are shown, and whether with all that is known of them."""
 
     k: int
     options: TagOptions
     language: str | None
+    with_details: bool
 
 
 class _Shown(NamedTuple):
-    k: Annotated[int, Option(min=1, help="Number of labels per document.")] = 5
+    k: Annotated[int | None, Option(min=1, help="Number of labels per document. Default: 5.")] = None
+    shortlist: Annotated[
+        int | None,
+        Option(
+            metavar="K",
+            min=1,
+            help="In place of --k: this number of labels, with path, description, synonyms and probability, to choose "
+            "from by hand or by a language model.",
+        ),
+    ] = None
     language: Annotated[
         str | None, Option(metavar="LANG", help="Show names in this language, such as fi, where the labels have them.")
     ] = None
 
 
 def _answer_options(given: dict[str, Any], quiet: bool) -> AnswerOptions:
-    return AnswerOptions(given.pop("k"), language=given.pop("language"), options=cast(TagOptions, given))
+    k, shortlist, language = (given.pop(name) for name in ("k", "shortlist", "language"))
+    if k is not None and shortlist is not None:
+        rule = "either --k or --shortlist is the number of labels"
+        raise ParameterError(f"{rule}, but both are given, {k} and {shortlist}; leave one out")
+    return AnswerOptions(shortlist or k or 5, cast(TagOptions, given), language, shortlist is not None)
 
 
 SELECTING = ("consistent", "include", "exclude", "under")
-_K, _LANGUAGE = OptionGroup.of(_Shown).options
+*_K, _LANGUAGE = OptionGroup.of(_Shown).options
 _ANSWERING = OptionGroup(
-    [_K, *declared_flags(TagOptions, ("min_probability", "precision", *SELECTING)), _LANGUAGE], _answer_options
+    [*_K, *declared_flags(TagOptions, ("min_probability", "precision", *SELECTING)), _LANGUAGE], _answer_options
 )
 _EVALUATION = OptionGroup(
     [*OptionGroup.of(_Protocol).options, *declared_flags(TagOptions, SELECTING)], lambda given, quiet: given

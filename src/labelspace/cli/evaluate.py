@@ -11,6 +11,7 @@ from typer import Option
 from labelspace.cli.arguments import DataPath, Evaluating, Json, Ks, ModelPath, Reading, parse_ks, with_label_files
 from labelspace.cli.console import console, print_json, print_line, write_page
 from labelspace.cli.notes import note_figures, note_label_files, note_selection
+from labelspace.cli.rerank import Reranking, note_reranking
 
 if TYPE_CHECKING:
     from labelspace.data.read_options import ReadOptions
@@ -33,6 +34,7 @@ def evaluate(
     html: Annotated[
         Path | None, Option(metavar="FILE", help="Write a page with the figures, reliability and precision curves.")
     ] = None,
+    reranking: Reranking,
     as_json: Json = False,
     reading: Reading,
 ) -> None:
@@ -46,13 +48,18 @@ def evaluate(
     from labelspace.tagger import Tagger
 
     ks = parse_ks(k)
+    reranking.check(evaluating.get("consistent"))
     tagger = Tagger.load(model)
+    reranker = reranking.reranker(tagger)
     by_epoch = training_curve(tagger.model) if curve else None
     file, documents = evaluated_documents(data, tagger, reading)
     options: EvaluationOptions = with_label_files(evaluating, tagger.labels_)
     note_selection(tagger.selection(options), quiet=as_json)
+    if reranker is not None:
+        options["reranker"] = reranker
     figures = experiment.evaluate(tagger, documents, ks, ci, **options)
     figures |= {"model_mb": experiment.megabytes(model), **({} if by_epoch is None else {"curve": by_epoch})}
+    note_reranking(reranker)
     if html is not None:
         write_page(html, evaluation_page(figures, model.resolve().name, tagger.model.name, data.resolve().name))
         figures["html"] = str(html)

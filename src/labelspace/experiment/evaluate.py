@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from labelspace.models.capabilities import Calibrated, ProbabilitiesByColumn
 from labelspace.options import check_names
 from labelspace.tagger import Tagger
 from labelspace.types import Csr, Dataset, Hierarchy, Longs, TopK
+
+if TYPE_CHECKING:
+    from labelspace.tagger.reranking import Reranker
 
 MAX_K = 100  # largest rank to measure at, however few labels there are
 LEAST_DEPTH = 10  # labels per document, at least, among which thresholds are chosen
@@ -44,6 +47,7 @@ class EvaluationOptions(SelectOptions, total=False):
     consistent: Measure answers closed upwards.
     unlabelled: Documents without labels: skip or count, see ``metrics.evaluate``.
     thresholds: False leaves out F1 and precision at thresholds, which take one more prediction.
+    reranker: Measure the answers in its order too, as ``reranked``, with what it took as ``rerank``.
     """
 
     propensity_from: metrics.PropensityFrom
@@ -51,6 +55,7 @@ class EvaluationOptions(SelectOptions, total=False):
     consistent: bool
     unlabelled: metrics.Unlabelled
     thresholds: bool
+    reranker: "Reranker"
 
 
 def evaluate(
@@ -116,6 +121,11 @@ def evaluate_documents(
     figures["by_frequency"] = _percent(metrics.by_frequency(Y, top, known.answered_counts, max(ks)))
     figures |= by_groups(tagger, documents, top, predict, ks)
     figures |= of_documents(tagger, documents, inputs)
+    if "reranker" in options:
+        top = reranked_topk(options["reranker"], documents, predict, max(ks))
+        measured = metrics.evaluate(Y, top, *protocol)
+        figures["reranked"] = {name: value for name, value in measured.items() if "@" in name}
+        figures["rerank"] = options["reranker"].tally.to_json()
     figures["unlabelled"] = unlabelled
     if selection is not None:
         figures["n_allowed_labels"] = int(selection.allowed.sum())
@@ -125,6 +135,11 @@ def evaluate_documents(
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
     figures |= latency(lambda one: predict_some(one, max(ks)), inputs)
     return Evaluation(figures, per_document)
+
+
+def reranked_topk(reranker: "Reranker", documents: Dataset, predict: Callable[[int], TopK], k: int) -> TopK:
+    """Return the k best labels of each document in the order of a reranker, which is asked once per document."""
+    return reranker.topk(documents.texts or [], predict(max(k, reranker.settings.n_candidates)), k)
 
 
 def only_allowed(documents: Dataset, selection: Selection | None) -> Dataset:

@@ -59,7 +59,7 @@ def evaluate(
     propensity_from: PropensityFrom = "train",
     unlabelled: Unlabelled = "skip",
 ) -> dict[str, float]:
-    """Compute P, nDCG, PSP and PSnDCG at each k, and R, RP and coverage at the largest, in percent with 4 decimals.
+    """Compute P, nDCG, PSP, PSnDCG and R at each k, and RP and coverage at the largest, in percent with 4 decimals.
 
     The last values are ``n`` (documents averaged over), ``n_without_labels`` and ``n_labels``. Documents without labels
     are left out ("skip"), or averaged over with a score of 0 ("count"), as programs of the field do; PSP, PSnDCG and
@@ -115,7 +115,7 @@ def _values(
         raise ParameterError(f"unlabelled must be skip or count, but is {unlabelled!r}; set one of them")
     max_k = max(ks)
     means = {f"P@{k}": ranking.precisions(hits, k) for k in ks} | {f"nDCG@{k}": ranking.ndcgs(hits, k) for k in ks}
-    last = {f"R@{max_k}": ranking.recalls(hits, max_k), f"RP@{max_k}": ranking.r_precisions(hits, max_k)}
+    last = {f"R@{k}": ranking.recalls(hits, k) for k in ks} | {f"RP@{max_k}": ranking.r_precisions(hits, max_k)}
     gains, ideal = propensity.gains(hits, weights), propensity.ideal_gains(hits, weights)
     ratios = {f"PSP@{k}": (gains[:, :k].sum(axis=1), ideal[:, :k].sum(axis=1)) for k in ks}
     for k in ks:

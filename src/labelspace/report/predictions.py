@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from math import isinf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
     from labelspace.labels.tag_options import TagOptions
     from labelspace.tagger import Tagger
     from labelspace.tagger.answers import DocumentAnswer
+    from labelspace.tagger.reranking import Reranker
 
 
 class PredictRequest(NamedTuple):
@@ -23,6 +25,17 @@ class PredictRequest(NamedTuple):
     k: int
     options: TagOptions
     display: LabelDisplay
+    reranker: Reranker | None = None
+
+    @property
+    def n_candidates(self) -> int:
+        """The number of labels that the model ranks: as many as are shown, or as are reranked."""
+        return self.k if self.reranker is None else max(self.k, self.reranker.settings.n_candidates)
+
+    def answers(self, texts: list[str]) -> list[DocumentAnswer]:
+        """Return the answer to each text."""
+        found = self.tagger.answers(texts, self.n_candidates, **self.options).documents(self.tagger.labels_)
+        return found if self.reranker is None else self.reranker.rerank(texts, found, self.k)
 
 
 def predictions(
@@ -35,8 +48,11 @@ def predictions(
     from labelspace.data.answer_files import Prediction
     from labelspace.tagger.inputs import document_answers
 
-    tagger, _, options, display = request
-    for record, answer in document_answers(tagger, records, request.k, source, options):
+    tagger, options, display = request.tagger, request.options, request.display
+    answers = document_answers(tagger, records, request.n_candidates, source, options)
+    if request.reranker is not None:
+        answers = request.reranker.stream(answers, request.k)
+    for record, answer in answers:
         problem = answer.problem((record.features if tagger.ready_made else record.text) or "")
         problems.update([problem] if problem is not None else [])
         row = {"id": record.id, **as_plain(answer, problem, options, display)}
@@ -45,8 +61,10 @@ def predictions(
 
 def as_plain(answer: DocumentAnswer, note: str | None, options: TagOptions, display: LabelDisplay) -> dict[str, Any]:
     """Return the labels of one document as plain values, those that were left out, and the note, if any."""
-    labels = map(display.as_json, answer.labels, answer.scores)
-    plain: dict[str, Any] = {"labels": list(labels)}
+    probabilities = answer.probabilities or repeat(None)
+    plain: dict[str, Any] = {"labels": list(map(display.as_json, answer.labels, answer.scores, probabilities))}
+    if answer.is_reranked is not None:
+        plain["reranked"] = answer.is_reranked
     if options.get("min_probability") is not None or options.get("precision") is not None:
         plain["left_out"] = [
             {**display.as_json(each.label, each.score), "reason": each.reason} for each in answer.left_out

@@ -143,6 +143,10 @@ def figures_report(figures: Mapping[str, Any]) -> Group:
     """Return all tables of an evaluation, with prediction time and model size."""
     ranks, rows = metric_rows(figures)
     parts = [filled_table(evaluated_on(figures), ["%", *ranks], rows)]
+    if "reranked" in figures:
+        ranks, rows = metric_rows(figures["reranked"])
+        counts = f"{figures['rerank']['reranked']:,} of {figures['rerank']['documents']:,}"
+        parts.append(filled_table(f"the same with --rerank, which reordered {counts}", ["%", *ranks], rows))
     if at_thresholds := threshold_rows(figures):
         by_probabilities = ", or by the probabilities only" if "expected_threshold" in figures else ""
         title = f"labels whose score reaches a threshold, which is chosen on these same documents{by_probabilities}"
@@ -212,6 +216,21 @@ def tags_table(
     shown = {heading: cells for heading, cells in columns.items() if heading in ("label", "score") or any(cells)}
     rows = list(zip(*shown.values(), strict=True)) or [(f"(none: {no_tags})",)]
     return filled_table(shortened(text, 100), list(shown), rows, left=len(shown) - 1)
+
+
+def shortlist_table(text: str, labels: Sequence[Mapping[str, Any]]) -> Group:
+    """Return a table with all that is known of the labels of one document, given as in JSON."""
+    columns = {
+        "label": [label["label"] for label in labels],
+        "notation": [label.get("notation", "") for label in labels],
+        "URI": [label.get("id", "") for label in labels],
+        "path": ["" if label.get("path") == label["label"] else label.get("path", "") for label in labels],
+        "description": [shortened(label.get("description", ""), 120) for label in labels],
+        "synonyms": [shortened(", ".join(label.get("synonyms", [])), 80) for label in labels],
+        "score": [f"{label['score']:.3f}" for label in labels],
+    }
+    shown = {heading: cells for heading, cells in columns.items() if any(cells)}
+    return filled_table(shortened(text, 100), list(shown), zip(*shown.values(), strict=True), left=len(shown) - 1)
 
 
 def _first_synonym(space: LabelSpace, label: int) -> str:

@@ -11,26 +11,21 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from labelspace.data.source import open_source
-from labelspace.errors import DatabaseError, LabelspaceError
+from labelspace.errors import LabelspaceError
 from labelspace.server.database import open_database
-from labelspace.server.gate import OPEN, Gate
-from labelspace.server.job import EVALUATE, start_job
+from labelspace.server.gate import OPEN, Gate, with_cors
+from labelspace.server.loading import LOOK_SECONDS, running
 from labelspace.server.monitoring import Monitoring
 from labelspace.server.problems import SCHEMA, ProblemError, answer_error, documented
 from labelspace.server.routes import annif, feedback, label_edits, labels, learning, page, predict, service, suggest
-from labelspace.server.routes.feedback import add_inbox_file
 from labelspace.server.schemas import ProblemAnswer
-from labelspace.server.served_model import ServedModel
 from labelspace.server.settings import SUPERVISOR, Settings, read_api_keys
 from labelspace.server.state import ServerState
 from labelspace.version import __version__
 
 logger = logging.getLogger("labelspace.server")
-LOOK_SECONDS = 1.0  # between two looks at the folders of models; how late a replaced model is noticed
 ROUTES = (service, suggest, learning, labels, label_edits, feedback, annif, predict, page)
 ROUTERS = (service.health, service.learning, feedback.review, *(routes.router for routes in ROUTES))
 DESCRIPTION = """Suggest the right labels for a text, with reasons; search labels; store decisions; learn from them.
@@ -120,47 +115,22 @@ def create_app(settings: Settings, load_first: bool = False, on_load: Callable[[
     return app
 
 
-def with_cors(app: ASGIApp, origins: list[str]) -> ASGIApp:
-    """Return an application whose answers may be read by pages of these web sites (CORS)."""
-    if not origins:
-        return app
-    headers = ["Authorization", "X-API-Key", "Content-Type"]
-    return CORSMiddleware(
-        app, allow_origins=origins, allow_methods=["GET", "POST", "PATCH", "DELETE"], allow_headers=headers
-    )
-
-
 @asynccontextmanager
 async def _lifespan(
     app: FastAPI, settings: Settings, monitoring: Monitoring, load_first: bool, on_load: Callable[[], None]
 ) -> AsyncIterator[None]:
-    """Load the models in the background while the server runs, and end all tasks with it."""
+    """Run the models of a worker while it answers; end it with its supervisor."""
     state = ServerState(settings, open_database(settings.database_url), monitoring)
     app.state.server = state
-    tasks = [asyncio.create_task(_keep_loaded(state, model, on_load)) for model in state.models.values()]
-    tasks.append(asyncio.create_task(_end_with_supervisor()))
-    while load_first and not all(model.current or model.error for model in state.models.values()):
-        await asyncio.sleep(0.05)
+    end = asyncio.create_task(_end_with_supervisor())
     try:
-        yield
+        async with running(state, on_load):
+            while load_first and not all(model.current or model.error for model in state.models.values()):
+                await asyncio.sleep(0.05)
+            yield
     finally:
-        for task in [*tasks, *state.jobs]:
-            task.cancel()
-        await asyncio.gather(*tasks, *state.jobs, return_exceptions=True)
-        state.close()
+        end.cancel()
         monitoring.close()
-
-
-async def _keep_loaded(state: ServerState, model: ServedModel, on_load: Callable[[], None]) -> None:
-    """Load a model, again whenever its folder is replaced or its cluster failed, and evaluate each version."""
-    await _load(state, model, on_load)
-    measured = None
-    while True:
-        if model.current is not None and model.current.version != measured:
-            measured = await _measure(state, model.name, model.current.version)
-        await asyncio.sleep(LOOK_SECONDS)
-        if model.is_replaced():
-            await _load(state, model, on_load)
 
 
 async def _end_with_supervisor() -> None:
@@ -169,42 +139,3 @@ async def _end_with_supervisor() -> None:
     while os.getppid() == supervisor:
         await asyncio.sleep(LOOK_SECONDS)
     signal.raise_signal(signal.SIGTERM)
-
-
-async def _load(state: ServerState, model: ServedModel, on_load: Callable[[], None]) -> None:
-    first = model.current is None
-    before = model.error
-    try:
-        loaded = await state.in_thread(model.load)
-    except Exception as error:  # a bad folder must not end the look at others
-        state.monitoring.reloads.labels(model.name, "failed").inc()
-        if str(error) != before:  # a cluster may fail in the same way every second: log it once
-            old = "" if first else "; the old version is still served"
-            logger.error("%s could not be loaded%s: %s", model.name, old, error)
-        return
-    state.monitoring.reloads.labels(model.name, "loaded").inc()
-    on_load()
-    logger.info("%s is ready: version %s", model.name, loaded.version)
-    if state.has_models:
-        state.readiness.mark()
-    if first and state.settings.inbox is not None:
-        try:
-            await add_inbox_file(state, model.name, state.settings.inbox)
-        except (LabelspaceError, OSError) as error:
-            logger.error("the inbox of %s could not be filled: %s", model.name, error)
-
-
-async def _measure(state: ServerState, name: str, version: str) -> str | None:
-    """Start an evaluation of a version, if there are test documents and no figures yet.
-
-    Return the version, or None if this is to be tried again: another evaluation runs, or the database does not answer.
-    """
-    try:
-        if state.settings.data is None or open_source(state.settings.data).test_path is None:
-            return version
-        if await state.in_thread(state.database.figures, name, version) is not None:
-            return version
-        return None if await start_job(state, name, EVALUATE) is None else version
-    except (LabelspaceError, OSError) as error:
-        logger.error("the figures of %s could not be measured: %s", name, error)
-        return None if isinstance(error, DatabaseError) else version

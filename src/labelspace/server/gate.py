@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from labelspace.server.monitoring import Monitoring
@@ -140,6 +141,16 @@ class Gate:
         self._monitoring.seconds.labels(route).observe(seconds)
         if self._settings.access_log:
             logger.info("%s %s %d %.1f ms", method, route, status, 1e3 * seconds)
+
+
+def with_cors(app: ASGIApp, origins: list[str]) -> ASGIApp:
+    """Return an application whose answers may be read by pages of these web sites (CORS)."""
+    if not origins:
+        return app
+    headers = ["Authorization", "X-API-Key", "Content-Type", "Mcp-Protocol-Version"]
+    return CORSMiddleware(
+        app, allow_origins=origins, allow_methods=["GET", "POST", "PATCH", "DELETE"], allow_headers=headers
+    )
 
 
 class _Answer:

@@ -18,6 +18,9 @@ OWN_ID = "Your own id; feedback with the same id is stored only once."
 INBOX_ID = "The id of a document in the inbox; its status becomes done."
 NEW_LABELS = "Accept labels in ``added`` that the model does not know; it learns them in the next training."
 OF_ONE_TEXT = "What the label is for, if that is known; only in answers for one text."
+LabelQuery = Annotated[str, Field(max_length=1000, description="What was typed; empty for the most frequent labels.")]
+LabelLimit = Annotated[int, Field(ge=1, le=100, description="Labels, at most.")]
+Branch = Annotated[str | None, Field(max_length=2000, description="Search only in this branch of the hierarchy.")]
 ReviewOrder = Literal["uncertain", "disagreement", "rare", "suspicious", "random", "uncertainty"]
 
 
@@ -92,6 +95,20 @@ class ExplainBody(Body):
     text: str
     labels: Annotated[list[LabelName], Field(min_length=1, max_length=100)] | None = None
     k: Annotated[int, Field(ge=1, le=100)] = 3
+
+
+class SearchBody(Body):
+    """The beginning of words of a label."""
+
+    query: LabelQuery
+    limit: LabelLimit = 20
+    under: Branch = None
+
+
+class LabelBody(Body):
+    """A label."""
+
+    label: Annotated[LabelName, Field(description="Its unique name, URI or id.")]
 
 
 class Label(Answer):
@@ -202,15 +219,20 @@ class TreeAnswer(Answer):
     total: int
 
 
-class FeedbackBody(Body):
+class DecisionBody(Body):
+    """Which labels of a text are right, and which are wrong."""
+
+    text: str = Field(min_length=1)
+    accepted: LabelNames = Field([], description="Labels that are right.")
+    rejected: LabelNames = Field([], description="Labels that are wrong.")
+    by: Annotated[str, Field(max_length=200)] | None = Field(None, description="Who decided.")
+
+
+class FeedbackBody(DecisionBody):
     """What a person decided on a document."""
 
     id: str | None = Field(None, min_length=1, max_length=200, description=OWN_ID)
-    text: str = Field(min_length=1)
-    accepted: LabelNames = []
-    rejected: LabelNames = []
     added: LabelNames = Field([], description="Right labels that were not suggested.")
-    by: Annotated[str, Field(max_length=200)] | None = None
     document: str | None = Field(None, max_length=200, description=INBOX_ID)
     allow_new_labels: bool = Field(False, description=NEW_LABELS)
 

@@ -73,11 +73,6 @@ class LabelDetails:
             raise ParameterError(f"{rule}, but {label[:80]!r} is none; search /labels?q=")
         return str(self.labels.names[found])
 
-    def synonyms(self, label: int) -> list[str]:
-        """Return the synonyms of a label, without hidden ones."""
-        known, hidden = self.labels.synonyms, self.labels.concept(label).hidden
-        return [] if known is None else [synonym for synonym in known[label] if synonym not in hidden]
-
     def description(self, label: int) -> str | None:
         """Return the description of a label. Answers for many texts leave it out: it may be long."""
         return self.labels.concept(label).description
@@ -119,13 +114,13 @@ class LabelDetails:
         """Return the name to show: the last step of a path; for a URI, its first synonym that is a name."""
         name = self.labels.names[label]
         if _is_uri(name):
-            return next((other for other in self.synonyms(label) if not _is_uri(other)), name)
+            return next((other for other in self.labels.shown_synonyms(label) if not _is_uri(other)), name)
         return name.rsplit(PATH_SEPARATOR, 1)[-1] if self.labels.hierarchy is not None else name
 
     def _make(self, label: int) -> dict[str, Any]:
         name = self.labels.names[label]
         shown = self.shown_name(label)
-        synonyms = self.synonyms(label)
+        synonyms = self.labels.shown_synonyms(label)
         concept = self.labels.concept(label)
         synonym = next((other for other in synonyms if other.lower() not in shown.lower() and not _is_uri(other)), None)
         return {

@@ -165,7 +165,12 @@ async def may_write(request: Request) -> None:
     """Raise ProblemError if the request may only read."""
     if server_state(request).settings.read_only:
         raise ProblemError(403, "this server takes no changes, since it was started with --read-only; start it without")
-    if request.scope.get(ROLE) != WRITE:
+    check_role(request.scope.get(ROLE))
+
+
+def check_role(role: str | None) -> None:
+    """Raise ProblemError if a role may only read."""
+    if role != WRITE:
         raise ProblemError(403, "changes need a write key, but this key may only read; use a key of a line 'write KEY'")
 
 

@@ -7,14 +7,10 @@ import os
 import signal
 import sys
 
-import uvicorn
-
 from labelspace.server.app import create_app
+from labelspace.server.http_server import http_server
 from labelspace.server.settings import VARIABLE, Settings
 from labelspace.server.supervisor import REPLACEMENT, worker_socket
-
-BACKLOG = 2048  # connections that wait to be accepted; the system refuses further ones
-STOP_SECONDS = 10  # for requests under way when the server is stopped
 
 
 def after_load() -> None:
@@ -43,18 +39,7 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     settings = Settings.from_json(os.environ[VARIABLE])
     app = create_app(settings, load_first=os.environ.get(REPLACEMENT) == "1", on_load=after_load)
-    config = uvicorn.Config(
-        app,
-        backlog=BACKLOG,
-        access_log=False,
-        log_level=logging.WARNING,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=STOP_SECONDS,
-        lifespan="on",
-        ws="none",
-    )
-    server = uvicorn.Server(config)
+    server = http_server(app)
     server.run(sockets=[worker_socket(settings)])
     return 0 if server.started else 1
 

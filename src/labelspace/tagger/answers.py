@@ -52,6 +52,13 @@ class DocumentAnswer(NamedTuple):
     scores: list[float]
     left_out: list[Omitted]
     is_read: bool  # whether the model knows a word of the document
+    probabilities: list[float] | None = None  # of an answer that was to be reranked, whose scores are combined ones
+    is_reranked: bool | None = None  # None if it was not to be
+
+    def first(self, k: int) -> "DocumentAnswer":
+        """Return the answer with its k best labels."""
+        kept = None if self.probabilities is None else self.probabilities[:k]
+        return self._replace(labels=self.labels[:k], scores=self.scores[:k], probabilities=kept)
 
     def named(self, names: Sequence[str]) -> Answer:
         """Return the answer by label names."""

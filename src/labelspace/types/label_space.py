@@ -134,6 +134,13 @@ class LabelSpace:
         """Return the concept of a label in the vocabulary; an empty concept if there is none."""
         return NO_CONCEPT if self.concepts is None else self.concepts[label]
 
+    def shown_synonyms(self, label: int) -> list[str]:
+        """Return the synonyms of a label, without hidden ones."""
+        if self.synonyms is None:
+            return []
+        hidden = self.concept(label).hidden
+        return [synonym for synonym in self.synonyms[label] if synonym not in hidden]
+
     @property
     def answered_as(self) -> Ints:
         """Return the label that each label is answered as, -1 for a retired one; see ``current``."""

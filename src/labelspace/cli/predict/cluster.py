@@ -113,7 +113,7 @@ def prediction_run(request: ClusterRequest, asked: "PredictRequest") -> "Predict
     """Return the run for the cluster: paths for all machines, and labels in place of files of labels."""
     from labelspace.cluster.prediction import PredictJob, PredictRun, model_fingerprint
 
-    tagger, k, options, _ = asked
+    tagger, k, options = asked.tagger, asked.k, asked.options
     selection = tagger.selection(options)
     if selection is not None and selection.reads_files:
         names = [tagger.labels_.names[label] for label in selection.allowed.nonzero()[0].tolist()]

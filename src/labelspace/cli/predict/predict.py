@@ -11,18 +11,25 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from labelspace.cli.arguments import Answering, DocumentReading, Json, ModelPath, OptionGroup, with_label_files
+from labelspace.cli.arguments import (
+    Answering,
+    AnswerOptions,
+    DocumentReading,
+    Json,
+    ModelPath,
+    OptionGroup,
+    with_label_files,
+)
 from labelspace.cli.console import console, print_json, print_line
 from labelspace.cli.exit_codes import print_error
 from labelspace.cli.notes import note, note_precision, note_problems, note_selection
 from labelspace.cli.predict.cluster import ClusterRequest, PredictClusterOptions, predict_on_cluster
+from labelspace.cli.rerank import Reranking, RerankOptions, note_reranking
 from labelspace.report.predictions import PredictRequest, about_precision, as_plain, predictions
 
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
-    from labelspace.data.answer_files import LabelDisplay
     from labelspace.data.read_options import ReadOptions
     from labelspace.labels.tag_options import TagOptions
-    from labelspace.tagger import Tagger
     from labelspace.tagger.answers import DocumentAnswer
 
 
@@ -50,6 +57,7 @@ def predict(
     *,
     answering: Answering,
     cluster: Annotated[PredictClusterOptions, Option(parser=OptionGroup.of(PredictClusterOptions))],
+    reranking: Reranking,
     as_json: Json = False,
     reading: DocumentReading,
 ) -> None:
@@ -66,26 +74,40 @@ def predict(
         raise DataError("predict needs either texts or --input FILE; write: labelspace predict MODEL 'a text'")
     on_cluster = ClusterRequest(cluster, model, file, out, answering.language, reading)
     on_cluster.check()
+    reranking.check(answering.options.get("consistent"))
+    check_here(answering, reranking, cluster)
     if out is not None and cluster.address is None:
-        check_out(Path(out), file)
+        check_out(Path(out), file, answering.with_details)
     tagger = Tagger.load(model)
-    display = LabelDisplay(tagger.labels_, answering.language, tagger.gives_probabilities)
+    reranker = reranking.reranker(tagger, answering.language)
+    are_probabilities = tagger.gives_probabilities and reranker is None
+    display = LabelDisplay(tagger.labels_, answering.language, are_probabilities, answering.with_details)
     k = min(answering.k, len(tagger.labels_))  # the rest would be padding
     options: TagOptions = with_label_files(answering.options, tagger.labels_)
     note_selection(tagger.selection(options), quiet=as_json)
-    request = PredictRequest(tagger, k, options, display)
+    request = PredictRequest(tagger, k, options, display, reranker)
     if cluster.address is not None:
         predict_on_cluster(on_cluster, request, quiet=as_json)
     elif file is not None:
         predict_stream(file, request, reading, None if out is None else Path(out), quiet=as_json)
     else:
         predict_texts(texts or [], request, as_json)
+    note_reranking(reranker)
+
+
+def check_here(answering: AnswerOptions, reranking: RerankOptions, cluster: PredictClusterOptions) -> None:
+    """Raise ParameterError if what only this machine can do is asked of a cluster."""
+    from labelspace.errors import ParameterError
+
+    if cluster.address is not None and (answering.with_details or reranking.rerank):
+        option = "--shortlist" if answering.with_details else "--rerank"
+        raise ParameterError(f"{option} is for this machine, but --cluster is given; leave one of the two out")
 
 
 def predict_texts(texts: list[str], request: PredictRequest, as_json: bool) -> None:
     """Print the labels of texts."""
-    tagger, k, options, display = request
-    answers = tagger.answers(texts, k, **options).documents(tagger.labels_)
+    tagger, options, display = request.tagger, request.options, request.display
+    answers = request.answers(texts)
     problems = [answer.problem(text) for text, answer in zip(texts, answers, strict=True)]
     if as_json:
         rows = zip(texts, answers, problems, strict=True)
@@ -94,7 +116,7 @@ def predict_texts(texts: list[str], request: PredictRequest, as_json: bool) -> N
         return
     note_texts(texts, problems)
     note_precision(tagger, options)
-    print_answers(tagger, texts, answers, options, display)
+    print_answers(texts, answers, request)
 
 
 def note_texts(texts: list[str], problems: list[str | None]) -> None:
@@ -106,14 +128,13 @@ def note_texts(texts: list[str], problems: list[str | None]) -> None:
             note(f"text {number} {problem}; its labels are those of every such text")
 
 
-def print_answers(
-    tagger: Tagger, texts: list[str], answers: list[DocumentAnswer], options: TagOptions, display: LabelDisplay
-) -> None:
+def print_answers(texts: list[str], answers: list[DocumentAnswer], request: PredictRequest) -> None:
     """Print a table for each text."""
     from dataclasses import replace
 
-    from labelspace.report.tables import tags_table
+    from labelspace.report.tables import shortlist_table, tags_table
 
+    tagger, options, display = request.tagger, request.options, request.display
     space = replace(tagger.labels_, names=display.names())
     reason, (probability, precision) = {}, (options.get("min_probability"), options.get("precision"))
     if probability is not None:
@@ -121,20 +142,24 @@ def print_answers(
     elif precision is not None:
         reason["no_tags"] = f"no label is sure enough for a precision of {precision:g}"
     for text, answer in zip(texts, answers, strict=True):
-        console().print(tags_table(text, answer.labels, answer.scores, space, **reason))
+        if display.with_details and answer.labels:
+            console().print(shortlist_table(text, as_plain(answer, None, options, display)["labels"]))
+        else:
+            console().print(tags_table(text, answer.labels, answer.scores, space, **reason))
 
 
 LINE_INTERVAL = 10.0  # seconds between two lines of progress
 
 
-def check_out(out: Path, file: str | None) -> None:
+def check_out(out: Path, file: str | None, with_details: bool) -> None:
     """Raise DataError if the predictions cannot be written, before any work."""
     from labelspace.data.answer_files import answer_format
     from labelspace.errors import DataError
 
     if file is None:
         raise DataError(f"--out is for the documents of a file, but no --input is given with {out}; add --input FILE")
-    answer_format(out)
+    if answer_format(out) != ".jsonl" and with_details:
+        raise DataError(f"descriptions are written to .jsonl, but --shortlist is given with {out}; use --k, or .jsonl")
     if out.exists() and os.path.exists(file) and os.path.samefile(out, file):
         raise DataError(f"--out must be another file than --input, but both are {out}; give another name")
     if out.is_dir():

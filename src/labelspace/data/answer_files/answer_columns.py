@@ -10,6 +10,8 @@ import numpy as np
 from labelspace.errors import ParameterError, require
 from labelspace.types import PATH_SEPARATOR, LabelSpace, TopK
 
+SYNONYMS = 5  # of a label in an answer with details
+
 
 class ShownLabel(NamedTuple):
     """What is shown of a label; None for what it lacks."""
@@ -29,9 +31,16 @@ class LabelDisplay:
     ShownLabel(name='kissat', uri='ex:2', notation='02', path=None)
     """
 
-    def __init__(self, labels: LabelSpace, language: str | None = None, are_probabilities: bool = False) -> None:
+    def __init__(
+        self,
+        labels: LabelSpace,
+        language: str | None = None,
+        are_probabilities: bool = False,
+        with_details: bool = False,
+    ) -> None:
         self._labels, self._language = labels, language
         self.are_probabilities = are_probabilities  # the scores of labels
+        self.with_details = with_details  # probability, description and synonyms of each label in JSON
         if language is not None:
             check_language(labels, language)
         self.shown = cache(self._shown)  # the same labels come again and again
@@ -66,10 +75,15 @@ class LabelDisplay:
             return self._labels.names
         return [self.name(label) for label in range(len(self._labels))]
 
-    def as_json(self, label: int, score: float) -> dict[str, Any]:
+    def as_json(self, label: int, score: float, probability: float | None = None) -> dict[str, Any]:
         """Return a label of an answer, given by its own name, as a JSON object without what it lacks."""
         shown = self.shown(label)
-        more = {"id": shown.uri, "notation": shown.notation, "path": shown.path}
+        more: dict[str, Any] = {"id": shown.uri, "notation": shown.notation, "path": shown.path}
+        if self.with_details:
+            probability = score if self.are_probabilities else probability
+            more["description"] = self._labels.concept(label).description
+            more["synonyms"] = self._labels.shown_synonyms(label)[:SYNONYMS] or None
+        more["probability"] = None if probability is None else round(probability, 6)
         present = {key: value for key, value in more.items() if value is not None}
         return {"label": shown.name, "score": round(score, 6), **present}
 

@@ -15,7 +15,6 @@ from labelspace.server.state import State, server_state
 
 router = APIRouter(prefix="/v1/models/{model}", tags=["labels"])
 MAX_NARROWER = 100
-BRANCH = "Search only in this branch of the hierarchy."
 PARENT = "The label whose children are listed; if there are several, the last one."
 
 
@@ -44,23 +43,22 @@ def rest_of_path(name: str) -> str:
 async def find_labels(
     model: str,
     request: Request,
-    q: Annotated[str, Query(max_length=1000, description="What was typed; empty for the most frequent labels.")] = "",
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    under: Annotated[str | None, Query(max_length=2000, description=BRANCH)] = None,
+    q: schemas.LabelQuery = "",
+    limit: schemas.LabelLimit = 20,
+    under: schemas.Branch = None,
 ) -> Response:
     """Find labels whose name starts with the query, then labels with words that do, then labels with one typo."""
     state = server_state(request)
-    loaded = state.loaded(model)
-    return Json({"labels": await state.in_thread(found_labels, loaded, q, limit, under)})
+    return Json(await state.in_thread(found_labels, state.loaded(model), q, limit, under))
 
 
-def found_labels(model: LoadedModel, query: str, limit: int, under: str | None) -> list[dict[str, Any]]:
+def found_labels(model: LoadedModel, query: str, limit: int, under: str | None) -> dict[str, Any]:
     """Search labels, in a branch of the hierarchy if one is given."""
     branch = None if under is None else select_labels(model.tagger.labels_, under=model.labels.unique_name(under))
     allowed = None if branch is None else branch.allowed
-    details = model.labels
-    found = model.search.find(query, limit, allowed)
-    return [{**details[at], "description": details.description(at), "match": match} for at, match in found]
+    details, found = model.labels, model.search.find(query, limit, allowed)
+    rows = [{**details[at], "description": details.description(at), "match": match} for at, match in found]
+    return {"labels": rows}
 
 
 @router.get("/labels/" + rest_of_path("label"), response_model=schemas.LabelAnswer, summary="Look up a label")
@@ -81,7 +79,7 @@ def label_answer(model: LoadedModel, label: str) -> dict[str, Any]:
     return {
         **details[at],
         "description": details.description(at),
-        "synonyms": details.synonyms(at),
+        "synonyms": details.labels.shown_synonyms(at),
         "broader": [details[above] for above in details.broader(at)],
         "narrower": [details[below] for below in narrower[:MAX_NARROWER]],
         "n_narrower": len(narrower),

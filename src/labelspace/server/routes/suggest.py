@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from labelspace.report.terminal import json_text
 from labelspace.server import schemas
 from labelspace.server.served_model import LoadedModel, Options, Tagged
-from labelspace.server.state import State, server_state
+from labelspace.server.state import ServerState, State, server_state
 
 router = APIRouter(prefix="/v1/models/{model}", tags=["suggestions"])
 DIGITS = 6
@@ -28,7 +28,11 @@ class Json(Response):
 @router.post("/suggest", response_model=schemas.SuggestAnswer, summary="Suggest labels for a text")
 async def suggest(model: str, body: schemas.SuggestBody, request: Request) -> Response:
     """Return the k best labels of a text, best first, each with its probability if the model is calibrated."""
-    state = server_state(request)
+    return Json(await suggest_answer(server_state(request), model, body))
+
+
+async def suggest_answer(state: ServerState, model: str, body: schemas.SuggestBody) -> dict[str, Any]:
+    """Return the k best labels of a text, with reasons if they are requested."""
     loaded, found = await state.tag(model, [body.text], body.k, options_of(body))
     answer = document_answer(loaded, found[0], body.language)
     for suggestion in answer["suggestions"]:
@@ -38,7 +42,7 @@ async def suggest(model: str, body: schemas.SuggestBody, request: Request) -> Re
         reasons = await state.inference.run(explanations, loaded, body.text, labels, None)
         for suggestion, reason in zip(answer["suggestions"], reasons, strict=True):
             suggestion["explanation"] = reason
-    return Json({"model": model, "version": loaded.version, **answer})
+    return {"model": model, "version": loaded.version, **answer}
 
 
 @router.post("/suggest-batch", response_model=schemas.SuggestBatchAnswer, summary="Suggest labels for several texts")
@@ -57,11 +61,16 @@ async def explain(model: str, body: schemas.ExplainBody, state: State) -> Respon
 
     ``start`` and ``end`` of a word count code points.
     """
+    return Json(await explain_answer(state, model, body))
+
+
+async def explain_answer(state: ServerState, model: str, body: schemas.ExplainBody) -> dict[str, Any]:
+    """Return the reasons for labels of a text."""
     state.check_text(body.text)
     state.check_k(body.k if body.labels is None else len(body.labels))
     loaded = state.loaded(model)
     found = await state.inference.run(explanations, loaded, body.text, body.labels, body.k)
-    return Json({"model": model, "version": loaded.version, "explanations": found})
+    return {"model": model, "version": loaded.version, "explanations": found}
 
 
 def options_of(body: schemas.TagOptionsBody) -> Options:
