@@ -75,6 +75,14 @@ class DocumentSketch(Stateful):
             hashes = hashes[hashes <= self.hashes_[-1]]
         return int(np.isin(hashes, self.hashes_).sum()), len(hashes)
 
+    def has_others(self, documents: Any) -> bool:  # noqa: ANN401 - texts, or a matrix of features
+        """Return whether the sketch has documents that are not among these.
+
+        >>> DocumentSketch.of(["bake bread", "grill fish"]).has_others(["grill fish", "a text of its own"])
+        True
+        """
+        return not bool(np.isin(self.hashes_, document_hashes(documents)).all())
+
 
 def document_hashes(documents: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 - texts, or a matrix of features
     """Return the hash of every document that is not empty."""

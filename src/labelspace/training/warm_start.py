@@ -27,10 +27,11 @@ Halves = npt.NDArray[np.float16]
 ROW_BLOCK = 64  # documents per task
 CLASSIFIER_BLOCK = 64  # classifiers per task
 # Chosen on held-out documents of CookingSE and EURLEX57K.
-NEGATIVE_C, POSITIVE_C = 0.7, 1.0  # C of a new document, as a multiple of C in the training
+NEGATIVE_C, POSITIVE_C = 0.7, 1.0  # C of a new document of few features, as a multiple of C in the training
 REJECTED = 10.0  # the weight of a document whose label a person rejected: a negative that is certain, and was shown
-STIFFNESS = 3.0  # of a classifier that all documents trained, times C
-VIOLATION = -0.8  # margin above which a document is a negative: smaller violations cost much time and teach little
+STIFFNESS = 3.0  # of a classifier that all documents trained, times C; for documents of few features
+FEW_FEATURES = 7  # of a document: the known words of a short title
+VIOLATION = -0.9  # margin above which a document is a negative: smaller violations cost much time and teach little
 LOGISTIC_VIOLATION = -2.0  # the same for the logistic loss, where the gradient is then 0.12
 MAX_SQUARES = 60_000.0  # the largest sum of squares that is kept: 16 bits hold no larger one
 
@@ -92,9 +93,9 @@ def continue_training(
     stored = (weights.values, weights.labels, weights.starts, weights.scales)
     known = kernels.weights_of_columns(*stored, features, number, len(touched))
     squared = np.zeros(X.nnz, np.float32) if squares is None else squares[X.indices].astype(np.float32)
-    C = options.solver.C
-    problem = WarmProblem(csr_arrays(local), squared, len(features), C * NEGATIVE_C, C * POSITIVE_C, *options)
-    stiffness = (STIFFNESS * C * shares[touched]).astype(np.float32)
+    C, growth = options.solver.C, _growth(X)
+    problem = WarmProblem(csr_arrays(local), squared, len(features), C * NEGATIVE_C * growth, C * POSITIVE_C, *options)
+    stiffness = (STIFFNESS * C * growth * shares[touched]).astype(np.float32)
     bias = weights.bias[touched]
     found: dict[int, Columns] = {}
 
@@ -122,6 +123,15 @@ def violated(weights: LinearWeights, tree: Tree, examples: Examples, limit: floa
     rows = np.concatenate([nothing, *(found[start][0] for start in sorted(found))])
     columns = np.concatenate([nothing, *(found[start][1] for start in sorted(found))])
     return sp.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=signs.shape)
+
+
+def _growth(X: Csr) -> float:
+    """Return by how much more new negatives count, and earlier documents hold weights, than for short documents.
+
+    The more features documents have, the more of the earlier ones share some with a new document. When weights change,
+    some of these would become negatives, which nobody looks for: new negatives stand for them too.
+    """
+    return max(X.nnz / max(X.shape[0], 1) / FEW_FEATURES, 1.0) ** (1 / 3)
 
 
 def _with_local_features(X: Csr) -> tuple[Ints, Csr]:

@@ -331,6 +331,24 @@ def test_a_new_label_is_learned_where_the_current_model_has_seen_all(tmp_path, d
     assert best(folder, "milk and cocoa") == "cocoa"
 
 
+def test_documents_learned_from_files_are_not_forgotten_unless_someone_insists(tmp_path, database):
+    rows, learned = rows_about(WORDS), [("hot cocoa", ["tea"]), ("hot milk", ["tea"])]
+    source = write(tmp_path / "data", train=rows, test=rows_about(WORDS, [9]))
+    folder = train(source, tmp_path / "model", method="neighbors")
+    tagger = Tagger.load(folder).learn([text for text, _ in learned], [labels for _, labels in learned])
+    tagger.save(folder)
+    before = (folder / "model.json").read_bytes()
+    result = retrain(folder, source, database, "m", no_progress, LearnOptions())
+    assert (result["swapped"], result["refused"], result["version"]) == (False, True, None)
+    assert "forget documents that the model learned outside the data (2 of unnamed data)" in result["reason"]
+    assert (folder / "model.json").read_bytes() == before
+    extended = write(tmp_path / "more", train=[*rows, *learned], test=rows_about(WORDS, [9]))
+    assert retrain(folder, extended, database, "m", no_progress, LearnOptions())["swapped"]
+    tagger.save(folder)
+    assert retrain(folder, source, database, "m", no_progress, LearnOptions(force=True))["swapped"]
+    assert retrain(folder, source, database, "m", no_progress, LearnOptions())["swapped"]
+
+
 @pytest.mark.parametrize("keep_texts", [False, True])
 def test_a_candidate_is_trained_as_the_current_model_was(documents, tmp_path, keep_texts):
     folder = tmp_path / "model"

@@ -93,6 +93,7 @@ METRIC = Constraint(
     "a metric such as P@5, nDCG@5, R@5, RP@5, PSP@5 or PSnDCG@5",
     lambda value: isinstance(value, str) and re.fullmatch(r"(P|nDCG|R|RP|PSP|PSnDCG)@[1-9]\d*", value) is not None,
 )
+MAX_JUDGED = 500  # documents of a batch that are predicted before they are learned: more cost time, and tell little
 PREDICTED_AT_ONCE = 8192  # documents per batch: the stacking table of all documents may not fit into memory
 
 
@@ -384,19 +385,30 @@ class Blend(Model):
         """Let the members that can go on learning; the stacking model keeps its trees, and is recalibrated.
 
         What the stacking model says of the new documents before it has learned them tells whether its probabilities
-        still hold. Documents of which only rejected labels are known do not count there: they would make every
-        probability too low.
+        still hold; a sample of them is enough. Documents of which only rejected labels are known do not count there:
+        they would make every probability too low. Their probabilities tell how much a rejection says.
         """
-        table = stacking.stacking_table(self.member_topk(new.X), self.n_candidates, self.pairs_.log_counts)
+        judged = self._judged(new)
+        table = stacking.stacking_table(self.member_topk(judged.X), self.n_candidates, self.pairs_.log_counts)
         before = self.both_passes(table)
-        recalibration = self._updated_recalibration(table, before, new)
-        rejections = self._extended_rejections(table, before, new)
+        recalibration = self._updated_recalibration(table, before, judged)
+        rejections = self._extended_rejections(table, before, judged)
         members, left_out = [copy(member) for member in self.members_], []
         for member, view in zip(members, self.member_views_, strict=True):
             left_out += _learn_or_name(member, view, new)
         self.members_, self.recalibration_, self.rejections_ = members, recalibration, rejections
         self.pairs_ = add_pairs(self.pairs_, new.Y[np.flatnonzero(new.are_complete)])
         return left_out
+
+    def _judged(self, new: NewDocuments) -> NewDocuments:
+        """Return the documents to predict before they are learned: a sample as long as nobody rejected a label."""
+        n = len(new.are_complete)
+        if n <= MAX_JUDGED or self.rejections_ is not None or new.rejected.nnz:
+            return new
+        rows = np.arange(MAX_JUDGED) * n // MAX_JUDGED
+        return new._replace(
+            X=new.X.rows(rows), Y=new.Y[rows], rejected=new.rejected[rows], are_complete=new.are_complete[rows]
+        )
 
     def _updated_recalibration(self, table: StackingTable, before: Floats, new: NewDocuments) -> Recalibration | None:
         """Return the recalibration after complete documents, whose candidates had these probabilities."""

@@ -9,7 +9,8 @@ entries that the next one marks, before it takes any. After a rollback, what lat
 may become part of a further batch, and stays in its first one too, since one can return to the version that learned it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,8 +37,29 @@ def learned_batches(lineage: Sequence[Version]) -> LearnedBatches:
     (['a'], True)
     """
     known = frozenset(version.sha256 for version in lineage if version.data == FEEDBACK and version.sha256 is not None)
+    made_from = list(ancestors(lineage))
+    names = frozenset(version.sha256 for version in made_from if version.sha256 in known)
+    return LearnedBatches(names, known, bool(made_from) and _is_first(made_from[-1]))
+
+
+def learned_files(lineage: Sequence[Version]) -> list[Version]:
+    """Return the versions that learned documents other than feedback since the last training, the last one first.
+
+    >>> lineage = [Version(1, "train"), Version(2, "learn", data="feedback", sha256="a", n_new_documents=1),
+    ...     Version(3, "learn", data="new.jsonl", n_new_documents=5)]
+    >>> [version.data for version in learned_files(lineage)]
+    ['new.jsonl']
+    """
+    since = takewhile(lambda version: version.made_by != "train", ancestors(lineage))
+    return [version for version in since if version.n_new_documents and version.data != FEEDBACK]
+
+
+def ancestors(lineage: Sequence[Version]) -> Iterator[Version]:
+    """Yield the last version and those that it was made from, back to a training without feedback.
+
+    Versions from which a rollback went back are left out.
+    """
     places = {version.number: at for at, version in enumerate(lineage)}
-    names: set[str] = set()
     at = len(lineage) - 1
     while at >= 0:
         version = lineage[at]
@@ -45,12 +67,14 @@ def learned_batches(lineage: Sequence[Version]) -> LearnedBatches:
             before = places.get(version.restored, -1)
             at = before if before < at else -1  # a rollback goes to an earlier version
             continue
-        if version.data == FEEDBACK and version.sha256 is not None:
-            names.add(version.sha256)
-        elif version.made_by == "train":
-            return LearnedBatches(frozenset(names), known, True)
+        yield version
+        if _is_first(version):
+            return
         at -= 1
-    return LearnedBatches(frozenset(names), known, False)
+
+
+def _is_first(version: Version) -> bool:
+    return version.made_by == "train" and (version.data != FEEDBACK or version.sha256 is None)
 
 
 def settle(database: Database, model: str, lineage: Sequence[Version]) -> None:

@@ -9,6 +9,8 @@
    seen held-out documents, the candidate is compared with a model trained like it without them and the feedback.
 4. The candidate takes the place of the current model unless its nDCG@5 is significantly lower (paired bootstrap), or
    lower by more than ``MAX_LOSS``: few documents make nothing significant. A request may insist on it.
+5. A request must insist, too, if the current model learned documents of files that the data lacks: the candidate would
+   not know them.
 
 Names of the data that were edited since follow the labels of the current model: renamed, merged or retired.
 """
@@ -30,7 +32,7 @@ from labelspace.metrics import compare_with_best
 from labelspace.models.registry import create
 from labelspace.server.database import Database, Feedback
 from labelspace.server.learning.feedback_documents import CurrentLabels
-from labelspace.server.learning.learned_batches import settle
+from labelspace.server.learning.learned_batches import learned_files, settle
 from labelspace.server.learning.outcome import FEEDBACK, LearnOptions, refused, swapped
 from labelspace.tagger import Tagger
 from labelspace.tagger.lineage import NAMED_LABELS, Origin, Version, learned_version
@@ -61,6 +63,11 @@ def retrain(
         documents = following(source.train(), known)
         rest, held_out, held_from = split(documents, source, {each.text for each in feedback}, known)
         train, use = with_feedback(rest, feedback)
+        kept = chain(documents.texts or [], (each.text for each in feedback))
+        forgotten = forgotten_files(current, versions.lineage, list(kept))
+        if forgotten and not options.force:  # step 5
+            nothing: dict[str, Any] = {CURRENT: {}, CANDIDATE: {}, "held_out": None, "compared_with": None}
+            return {"mode": "full", **use._asdict(), **nothing, **refused(forgotten)}
         validation = source.dev(train.labels)
         validation = None if validation is None else following(validation, known)
         reference, compared_with = current, "the current model"
@@ -90,6 +97,17 @@ def trained_version(current: Tagger, candidate: Tagger, number: int, n_new: int,
     new_labels = tuple(name for name in candidate.labels_.names if name not in known)
     version = learned_version(candidate, number, n_new, len(candidate.labels_), (), Origin(FEEDBACK, batch))
     return replace(version, made_by="train", n_new_labels=len(new_labels), new_labels=new_labels[:NAMED_LABELS])
+
+
+def forgotten_files(current: Tagger, lineage: Sequence[Version], texts: Sequence[str]) -> str:
+    """Return the sentence that a training on these texts would forget documents of files; empty if it would not."""
+    learned = learned_files(lineage)
+    if not learned or not (current.documents_ is None or current.documents_.has_others(texts)):
+        return ""
+    files = ", ".join(dict.fromkeys(version.data or "unnamed data" for version in reversed(learned)))
+    n = sum(version.n_new_documents for version in learned)
+    rule = f"training again would forget documents that the model learned outside the data ({n:,} of {files})"
+    return f"{rule}: add them to train.*, or insist"
 
 
 def following(documents: Dataset, known: LabelSpace | None) -> Dataset:
