@@ -33,6 +33,7 @@ class Param:
     meaning: str
     type: str = ""
     conditions: tuple[Condition, ...] = ()  # all must be satisfied for the parameter to have an effect
+    earlier: Any = None  # the value of what was saved before there was the parameter; None for the default
 
     @property
     def needs(self) -> str:
@@ -49,6 +50,10 @@ class Param:
     def with_default(self, default: Any) -> Any:  # noqa: ANN401 - parameters are of any type
         """Return this parameter with another default, for a subclass."""
         return replace(self, default=default)
+
+    def for_earlier(self, value: Any) -> Any:  # noqa: ANN401 - parameters are of any type
+        """Return this parameter, with a value for what was saved before there was the parameter."""
+        return replace(self, earlier=value)
 
 
 NO_DEFAULT = object()

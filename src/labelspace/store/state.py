@@ -245,7 +245,8 @@ def _with_params(packed: dict[str, Any], cls: type[Stateful]) -> Stateful:
     if not isinstance(params, dict):
         raise StateError("must have parameters, but has none")
     try:
-        loaded = cls().set_params(**params)
+        earlier = {key: declared.earlier for key, declared in cls.params.items() if declared.earlier is not None}
+        loaded = cls().set_params(**(earlier | params))
         Estimator.check_params(loaded)  # subclasses check packages too, which is done where they are used
     except ParameterError as error:
         rule = f"the saved {cls.name} must have parameters of this version, but: {error}"
