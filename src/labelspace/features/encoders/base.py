@@ -18,11 +18,12 @@ BATCH_SIZE = 64
 class Encoder(ABC):
     """A function from texts to vectors of one length, in which texts of similar meaning are near each other.
 
-    ``sha256`` is the checksum of its weights, by which a saved model recognizes the encoder that it was trained with.
+    ``sha256`` is the checksum of its weights, by which a saved model recognizes the encoder that it was trained with;
+    it is None for a function of the user.
     """
 
     name: str
-    sha256: str
+    sha256: str | None
     embedding_dim: int
 
     def encode(self, texts: Iterable[str], batch_size: int = BATCH_SIZE, progress: Progress = no_progress) -> Floats:
