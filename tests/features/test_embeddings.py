@@ -108,7 +108,7 @@ def test_a_tagger_with_an_encoder_of_its_own_is_loaded_with_it(tmp_path):
     assert loaded.tag("b", k=1) == tagger.tag("b", k=1)
     with pytest.raises(ParameterError, match="encoder=..."):
         labelspace.load(tmp_path / "model").tag("b")
-    labelspace.Tagger("neighbors").fit(["a b", "a b"], [["x"], ["y"]]).save(tmp_path / "words")
+    labelspace.Tagger("neighbors").fit(["red apple", "red apple"], [["x"], ["y"]]).save(tmp_path / "words")
     with pytest.raises(ParameterError, match="this one was not; leave it out"):
         labelspace.load(tmp_path / "words", encoder=own)
 
