@@ -67,6 +67,12 @@ def test_a_damaged_model2vec_is_refused(more, words, tmp_path):
         read_folder(write_model2vec(tmp_path / "damaged", **more)[1], "own")
 
 
+def sparse_ids(folder):
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["model"]["vocab"]["cat"] = 99
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+
+
 def edited(name, **values):
     def edit(folder):
         content = json.loads((folder / name).read_text())
@@ -98,6 +104,7 @@ def with_tensors(change):
         (lambda folder: (folder / "modules.json").write_text('[{"type": "a.Dense"}]'), "not supported: Dense"),
         (lambda folder: (folder / "config.json").write_text("[" * 100_000), "cannot be read"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json"),
+        (lambda folder: sparse_ids(folder), "have 11 ids"),
         (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer.json"),
         (lambda folder: (folder / "model.safetensors").unlink(), "neither model.safetensors"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"\x80\x04pickle"), "cannot be read"),

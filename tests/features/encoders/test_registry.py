@@ -13,9 +13,9 @@ from tests.features.encoders.weights import write_granite, write_transformer
 
 @pytest.fixture(autouse=True)
 def _nothing_loaded():
-    registry._load.cache_clear()
+    registry._loaded.clear()
     yield
-    registry._load.cache_clear()
+    registry._loaded.clear()
 
 
 def lengths(texts):

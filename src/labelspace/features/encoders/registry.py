@@ -1,7 +1,7 @@
 """The encoders: by name, in a folder, of the Hugging Face hub, or a function of the user."""
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Hashable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ HUB_FILES = ["*.json", "*.safetensors", "onnx/model.onnx*", "model.onnx*"]
 FUNCTION = "function"  # what a saved model has in place of a function
 AnyEncoder = str | Encoder | Callable[[list[str]], Any]
 """A name, a folder, ``hub:owner/name``, an encoder, or a function from texts to their vectors."""
+_loaded: dict[str, Encoder] = {}  # by name
 
 
 class GivenEncoder(Encoder):
@@ -49,7 +50,17 @@ def load_encoder(encoder: AnyEncoder, *, download: bool = True) -> Encoder:
     if isinstance(encoder, Encoder):
         return encoder
     check_encoder(encoder)
-    return _load(encoder, download) if isinstance(encoder, str) else GivenEncoder(encoder)
+    if isinstance(encoder, str):
+        if encoder not in _loaded:
+            _loaded[encoder] = _load(encoder, download)
+        return _loaded[encoder]
+    return _given(encoder) if isinstance(encoder, Hashable) else GivenEncoder(encoder)
+
+
+@lru_cache(8)
+def _given(function: Callable[[list[str]], Any]) -> Encoder:
+    """Return a function as an encoder, which is asked for its dimension once."""
+    return GivenEncoder(function)
 
 
 def is_function(encoder: object) -> bool:
@@ -75,7 +86,6 @@ def check_encoder(encoder: AnyEncoder) -> None:
         raise ParameterError(f"{rule}, but is {encoder!r}; choose one")
 
 
-@cache
 def _load(name: str, download: bool) -> Encoder:
     # Imported here: networks have kernels of their own, which most commands never need.
     from labelspace.features.encoders.folder import read_folder
@@ -86,7 +96,7 @@ def _load(name: str, download: bool) -> Encoder:
     if name == "granite":
         return read_granite(Path(require(*PACKAGES[name]).pack_dir()) / FILE)
     if name == "static":
-        return distilled(cast(TransformerEncoder, _load("granite", download)))
+        return distilled(cast(TransformerEncoder, load_encoder("granite")))
     if name == "minilm":
         return read_folder(Path(require(*PACKAGES[name]).get_model_path()), name)
     if name.startswith(HUB):
