@@ -33,6 +33,7 @@ class Param:
     meaning: str
     type: str = ""
     conditions: tuple[Condition, ...] = ()  # all must be satisfied for the parameter to have an effect
+    earlier: Any = None  # the value of what was saved before there was the parameter; None for the default
 
     @property
     def needs(self) -> str:
@@ -49,6 +50,10 @@ class Param:
     def with_default(self, default: Any) -> Any:  # noqa: ANN401 - parameters are of any type
         """Return this parameter with another default, for a subclass."""
         return replace(self, default=default)
+
+    def for_earlier(self, value: Any) -> Any:  # noqa: ANN401 - parameters are of any type
+        """Return this parameter, with a value for what was saved before there was the parameter."""
+        return replace(self, earlier=value)
 
 
 NO_DEFAULT = object()
@@ -207,6 +212,10 @@ class Estimator(Stateful):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; ``deep`` is there for scikit-learn and changes nothing."""
         return {key: getattr(self, key) for key in self.params}
+
+    def saved_params(self) -> dict[str, Any]:
+        """Return the parameters as they are saved: plain values."""
+        return self.get_params()
 
     def set_params(self, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
         """Change parameters; raise ParameterError if one is unknown."""

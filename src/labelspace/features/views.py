@@ -18,8 +18,9 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Stateful, learned
 from labelspace.estimator.parameter_constraints import mapping, text
 from labelspace.estimator.state_constraints import must, named_parts, plain
-from labelspace.features import FEATURES, create_features, features_class
+from labelspace.features import FEATURES, Embeddings, create_features, features_class
 from labelspace.features.base import Features, Grows
+from labelspace.features.encoders.registry import AnyEncoder, load_encoder
 from labelspace.features.normalize import has_unit_rows, mark_unit_rows, normalize_rows
 from labelspace.features.sequences import UNKNOWN
 from labelspace.features.sparse_matrix import csr_matrix, take_csr_rows
@@ -218,6 +219,15 @@ class ViewTransformer(Stateful):
                 key = first.setdefault(id(features), view.name)
                 self.features_[key], self.made_by_[view.name] = features, key
         return Views(tables, widths, checked=True)
+
+    def give_encoder(self, encoder: AnyEncoder) -> None:
+        """Set the encoder of embeddings, which has to be that of the training."""
+        embeddings = [made for made in self.features_.values() if isinstance(made, Embeddings)]
+        if not embeddings:
+            raise ParameterError("encoder is for a model with embeddings, but this one has none; leave it out")
+        load_encoder(encoder)
+        for made in embeddings:
+            made.set_params(encoder=encoder)
 
     def keep(self, views: Collection[str]) -> None:
         """Drop all views except these, which a method chose to read."""

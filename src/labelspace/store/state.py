@@ -81,7 +81,7 @@ def _pack_stateful(value: Stateful, bundle: ModelBundle, path: str) -> dict[str,
     value.check_fitted()
     packed: dict[str, Any] = {"name": value.name}
     if isinstance(value, Estimator):
-        given = value.get_params().items()
+        given = value.saved_params().items()
         packed["params"] = {key: v.item() if isinstance(v, np.generic) else v for key, v in given}
     packed["state"] = {key: pack(getattr(value, key), bundle, _join(path, key)) for key in value.state}
     for name, writer in value.files().items():
@@ -245,7 +245,8 @@ def _with_params(packed: dict[str, Any], cls: type[Stateful]) -> Stateful:
     if not isinstance(params, dict):
         raise StateError("must have parameters, but has none")
     try:
-        loaded = cls().set_params(**params)
+        earlier = {key: declared.earlier for key, declared in cls.params.items() if declared.earlier is not None}
+        loaded = cls().set_params(**(earlier | params))
         Estimator.check_params(loaded)  # subclasses check packages too, which is done where they are used
     except ParameterError as error:
         rule = f"the saved {cls.name} must have parameters of this version, but: {error}"
