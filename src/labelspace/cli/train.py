@@ -235,7 +235,19 @@ def training_summary(tagger: "Tagger", recipe: "Recipe", taken: "Seconds", out: 
         "train_cpu_seconds": round(taken.cpu, 3),
         "model_mb": experiment.megabytes(out),
         "report": tagger.model.report(),
+        **beside_summary(tagger),
     }
+
+
+def beside_summary(tagger: "Tagger") -> dict[str, Any]:
+    """Return the columns that stand beside the text and the members that do not read them; empty without columns."""
+    from labelspace.models.capabilities import HasMembers
+
+    if not tagger.side_columns:
+        return {}
+    members = getattr(tagger.model, "members_", []) if isinstance(tagger.model, HasMembers) else []
+    others = [member.name for member in members if not member.view.is_matrix]
+    return {"beside": {"columns": list(tagger.side_columns.names), "not_read_by": others}}
 
 
 def planned(plans: "list[Plan]") -> dict[str, Any]:
@@ -261,6 +273,10 @@ def print_summary(summary: dict[str, Any]) -> None:
             shown = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else value
             shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else shown
             print(f"  {key.replace('_', ' ')}: {shown}")
+    if "beside" in summary:
+        others = summary["beside"]["not_read_by"]
+        but = f"; read by all members but {', '.join(others)}" if others else ""
+        print_line(f"  beside the text: {', '.join(summary['beside']['columns'])}{but}")
     if "cache" in summary:
         print_cache(summary["cache"])
     print_line(f"saved: {summary['model']} ({summary['model_mb']:.1f} MB)")

@@ -34,11 +34,11 @@ from labelspace.options import check_names
 from labelspace.tagger import learning, saving
 from labelspace.tagger.answers import Answer, Answers, LabelChoice, Selections, Tags, best_evidence, members_topk
 from labelspace.tagger.held_out import HeldOutDocuments
-from labelspace.tagger.inputs import InputReader, Validation, document_answers, stream
+from labelspace.tagger.inputs import InputReader, Validation, check_side_columns, document_answers, stream
 from labelspace.tagger.learning import Rejected
 from labelspace.tagger.lineage import Version, learn_version
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
-from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
+from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, SideColumns, TopK, no_progress
 
 Text = str | Mapping[str, Any]  # a text, or the row of a table for a tagger that learned from one
 
@@ -137,7 +137,9 @@ class Tagger:
             if train.texts is None:
                 rule = f"{self.model.name} reads texts, but the data holds ready-made features"
                 raise DataError(f"{rule}; give a file with texts")
-            features = ViewTransformer(self.views(train))
+            views = self.views(train)
+            check_side_columns(self.model, views, train.beside)
+            features = ViewTransformer(views, train.beside)
             inputs = features.fit_transform(train.texts, cache=cache, progress=progress)
         # Not before: a failure above leaves the tagger as it was.
         self.columns_ = train.columns
@@ -474,6 +476,12 @@ class Tagger:
     def ready_made(self) -> bool:
         """True if the tagger was trained on ready-made features, and takes them in place of texts."""
         return self.features_ is None
+
+    @property
+    def side_columns(self) -> SideColumns:
+        """The columns that the tagger reads beside the text, such as a price."""
+        beside = None if self.features_ is None else self.features_.beside_
+        return SideColumns() if beside is None else beside.columns
 
     def inputs_of(self, documents: Dataset) -> Documents:
         """Return what the tagger reads of a data set: texts, or features with as many columns as in training."""

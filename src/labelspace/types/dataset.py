@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from labelspace.errors import DataError
 from labelspace.types.arrays import Bools, Csr
 from labelspace.types.label_space import LabelSpace
+from labelspace.types.side_columns import SideColumns
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,12 @@ class Columns:
 
     inputs: tuple[str, ...]
     outputs: tuple[tuple[str, ...], ...]
+    beside: SideColumns = SideColumns()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inputs", tuple(self.inputs))
         object.__setattr__(self, "outputs", tuple(map(tuple, self.outputs)))
-        names = self.inputs + self.output_names
+        names = self.inputs + self.output_names + self.beside.names
         if not all(isinstance(name, str) for name in names):
             raise DataError(f"columns must be named by texts, but are {names}; write for example title")
         for what, given in (("inputs", self.inputs), ("outputs", self.outputs)):
@@ -39,8 +42,8 @@ class Columns:
                 raise DataError(f"{what} must name at least one column, but one is empty; write for example title")
         duplicates = [name for name in names if names.count(name) > 1]
         if duplicates:
-            rule = f"each column must be named once, as input or output, but {duplicates[0]!r} is named twice"
-            raise DataError(f"{rule}; remove one")
+            rule = "each column must be named once, as input or output"
+            raise DataError(f"{rule}, but {duplicates[0]!r} is named twice; remove one")
         for name in self.output_names:  # else a label's column would be ambiguous
             longer = [other for other in self.output_names if other.startswith(name + ": ")]
             if longer:
@@ -84,6 +87,7 @@ class Fields:
     indicators: bool = False
     normalize_labels: bool = False  # labels that differ in case or spaces only are one label
     features: str = "features"  # the column of ready-made features, if any
+    beside: SideColumns = SideColumns()
 
     def __post_init__(self) -> None:
         for key in ("text", "labels"):
@@ -91,6 +95,16 @@ class Fields:
             if not all(isinstance(name, str) and name for name in names):
                 raise DataError(f"columns must be named by texts, but {key} are {names}; write for example title")
             object.__setattr__(self, key, names)
+        twice = next((name for name in self.beside.names if name in (*self.text, *self.labels, self.id)), None)
+        if twice is not None:
+            rule = f"each column must be named once, but {twice!r} stands beside the text and is text, labels or id too"
+            raise DataError(f"{rule}; remove one")
+
+
+def plain_layout(layout: Columns | Fields) -> dict[str, Any]:
+    """Return what columns hold as plain values, without columns beside the texts where there are none."""
+    plain = asdict(layout)
+    return plain if layout.beside else {key: value for key, value in plain.items() if key != "beside"}
 
 
 @dataclass(frozen=True)
@@ -125,6 +139,12 @@ class Dataset:
 
     def __len__(self) -> int:
         return int(self.Y.shape[0])
+
+    @property
+    def beside(self) -> SideColumns:
+        """Return the columns that stand beside the texts."""
+        layout = self.columns or self.fields
+        return SideColumns() if layout is None else layout.beside
 
     @property
     def inputs(self) -> Csr | Sequence[str]:

@@ -51,7 +51,7 @@ def run(base: str, folder: Path, out: Path) -> tuple[str, str]:
     show(tagger, attempts)
     attempts(history, folder)
     if tagger.held_out_ is not None:
-        attempts(lambda: document_values(tagger, tagger.held_out_.dataset(tagger.labels_)))
+        attempts(lambda: document_values(tagger, tagger.held_out_.dataset(tagger.labels_, tagger.side_columns)))
     if isinstance(tagger.model, AddsLabels):
         attempts(tagger.add_label, "one more", documents_of(tagger))
         attempts(tagger.remove_label, "one more")

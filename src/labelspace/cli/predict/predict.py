@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from labelspace.cli.arguments import Answering, DocumentReading, Json, ModelPath, OptionGroup, with_label_files
+from labelspace.cli.arguments import (
+    Answering,
+    DocumentReading,
+    Json,
+    ModelPath,
+    OptionGroup,
+    given_text,
+    with_label_files,
+)
 from labelspace.cli.console import console, print_json, print_line
 from labelspace.cli.exit_codes import print_error
 from labelspace.cli.notes import note, note_precision, note_problems, note_selection
@@ -79,7 +87,7 @@ def predict(
     elif file is not None:
         predict_stream(file, request, reading, None if out is None else Path(out), quiet=as_json)
     else:
-        predict_texts(texts or [], request, as_json)
+        predict_texts([given_text(text, tagger) for text in texts or []], request, as_json)
 
 
 def predict_texts(texts: list[str], request: PredictRequest, as_json: bool) -> None:
