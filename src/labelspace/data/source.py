@@ -31,6 +31,7 @@ from labelspace.data.formats.registry import FORMATS, file_format, format_named,
 from labelspace.data.label_files import LABELS, SPLITS, are_labels, read_labels, with_hierarchy
 from labelspace.data.read_options import FileOptions, ReadOptions, say_nothing
 from labelspace.data.records import Record, Rows
+from labelspace.data.sample_weights import with_weights
 from labelspace.data.side_columns import is_vector_file, read_vectors, reading_vectors, records_with_vectors
 from labelspace.data.table import is_table, name_list, side_columns, table_columns, table_records
 from labelspace.errors import DataError, ParameterError
@@ -175,6 +176,7 @@ class Source:
     labels_only: bool = False  # train_path is a file of labels; there are no training documents
     options: ReadOptions = field(default_factory=ReadOptions)
     cache: CacheFolder | None = None  # that the training documents are read into
+    weights: str | None = None  # the column with the weights of the training documents
 
     @property
     def columns(self) -> Columns | None:
@@ -197,6 +199,8 @@ class Source:
             raise DataError(f"there must be training documents, but {self.path} has labels only; {remedy}")
         read = read_dataset if self.cache is None else self.cache.read
         documents = read(self.train_path, options=self.options)
+        if self.weights is not None:
+            documents = with_weights(documents, self.train_path, self.weights, self.options)
         self.options = self.options.following(documents.fields)
         return documents
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, Unpack, overload
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace import metrics
@@ -15,6 +17,7 @@ from labelspace.data.document_sketch import DocumentSketch
 from labelspace.data.objects.document_reader import DataOptions, DocumentReader, Labels
 from labelspace.data.objects.inputs import Documents, document_names, read_inputs
 from labelspace.data.records import Record
+from labelspace.data.sample_weights import given_weights, label_weights
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.explain import Explanation
 from labelspace.explain.explainer import Explainer
@@ -99,16 +102,22 @@ class Tagger:
         *,
         progress: Progress | None = None,
         keep_texts: bool = False,
+        sample_weight: npt.ArrayLike | str | None = None,
+        label_weight: Mapping[str, float] | None = None,
         **options: Unpack[DataOptions],
     ) -> Self:
         """Learn from texts and the names of their labels, or from features and a matrix of labels; see docs/python.md.
 
         For a table, ``text`` and ``labels`` name columns: ``fit(df, text="title", labels="tags")``. ``options`` are
         those of ``DataOptions``. ``keep_texts`` keeps the texts, for explanations that show the documents that voted.
+        ``sample_weight`` says how much each document counts: numbers of at least 0, or the column of a table with them.
+        ``label_weight`` says how much a right label is worth, by name; all others are worth 1.
         """
         check_names(options, DataOptions)
         documents = DocumentReader(options).dataset(data, labels)
-        return self.fit_dataset(documents, progress=progress, keep_texts=keep_texts)
+        if sample_weight is not None:
+            documents = replace(documents, sample_weight=given_weights(data, sample_weight, len(documents)))
+        return self.fit_dataset(documents, progress=progress, keep_texts=keep_texts, label_weight=label_weight)
 
     def fit_dataset(
         self,
@@ -120,6 +129,7 @@ class Tagger:
         budget: Budget | None = None,
         keep_texts: bool = False,
         executor: Executor | None = None,
+        label_weight: Mapping[str, float] | None = None,
     ) -> Self:
         """Learn from a Dataset; ``cache`` has features that were fitted on the same documents before.
 
@@ -131,6 +141,8 @@ class Tagger:
             rule = f"texts are kept for a method that names training documents, but {self.model.name} does not"
             raise ParameterError(f"{rule}; leave keep_texts out, or train blend or neighbors")
         progress = progress or no_progress
+        worth = None if label_weight is None else label_weights(label_weight, train.labels)
+        train = train.weighty()
         features: ViewTransformer | None = None
         inputs: Inputs = train.inputs
         if train.X is None or not any(view.is_matrix for view in self.model.views(train)):
@@ -155,6 +167,8 @@ class Tagger:
             checkpoint=checkpoint,
             budget=budget,
             executor=executor,
+            sample_weight=train.sample_weight,
+            label_weight=worth,
         )
         if features is not None:
             features.keep(self.model.widths_)

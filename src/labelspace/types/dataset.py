@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError
-from labelspace.types.arrays import Bools, Csr
+from labelspace.types.arrays import Bools, Csr, Doubles
 from labelspace.types.label_space import LabelSpace
 from labelspace.types.side_columns import SideColumns
 
@@ -120,6 +120,7 @@ class Dataset:
     columns: Columns | None = None  # if the documents are rows of a table
     fields: Fields | None = None  # the columns that were read, if the documents are rows of a file
     filtered: Csr | None = None  # (n, n_labels): labels that do not count for a document, neither right nor wrong
+    sample_weight: Doubles | None = None  # (n,): how much each document counts in training; None if all count the same
 
     def __post_init__(self) -> None:
         if self.texts is None and self.X is None:
@@ -129,6 +130,7 @@ class Dataset:
             raise DataError(f"{rule}; pass the LabelSpace that Y was built with")
         n = self.Y.shape[0]
         parts = {"texts": self.texts, "feature rows": self.X, "rows of filtered labels": self.filtered, "ids": self.ids}
+        parts["weights"] = self.sample_weight
         for what, part in parts.items():
             if part is None:
                 continue
@@ -151,9 +153,17 @@ class Dataset:
         """Return the input of a model: ready-made features if any, else the texts."""
         return self.X if self.X is not None else (self.texts or [])
 
+    def weighty(self) -> Dataset:
+        """Return the documents of a weight above 0, which keep their ids, or the numbers of their rows, from 1."""
+        if self.sample_weight is None or self.sample_weight.all():
+            return self
+        ids = list(map(str, range(1, len(self) + 1))) if self.ids is None else self.ids
+        return replace(self, ids=ids).rows(np.flatnonzero(self.sample_weight))
+
     def rows(self, index: npt.ArrayLike) -> Dataset:
         """Return the documents with these row numbers, in this order."""
         at = np.asarray(index, dtype=np.int64)
         texts, ids = (None if values is None else [values[i] for i in at] for values in (self.texts, self.ids))
-        X, filtered = (None if matrix is None else matrix[at] for matrix in (self.X, self.filtered))
-        return replace(self, Y=self.Y[at], texts=texts, X=X, ids=ids, filtered=filtered)
+        arrays = (self.X, self.filtered, self.sample_weight)
+        X, filtered, weights = (None if array is None else array[at] for array in arrays)
+        return replace(self, Y=self.Y[at], texts=texts, X=X, ids=ids, filtered=filtered, sample_weight=weights)

@@ -93,13 +93,14 @@ def open_documents(folder: Path, key: Mapping[str, Any], map_file: MapFile) -> t
             raise UnusableError(f"{name} was changed since it was written")
     arrays = {name: _mapped(folder / name, dtype, shape, map_file) for name, (dtype, shape) in about["arrays"].items()}
     columns, fields = about["columns"], about["fields"]
+    texts: dict[str, Any] = {name: _texts(arrays, name, n) for name, n in about["n_characters"].items()}
     documents = Dataset(
         labels=_labels((folder / store.LABELS).read_bytes(), arrays),
         name=about["name"],
         columns=None if columns is None else Columns(**columns),
         fields=None if fields is None else Fields(**fields),
         **{name: _csr(arrays, name, width) for name, width in about["widths"].items()},
-        **{name: _texts(arrays, name, n) for name, n in about["n_characters"].items()},
+        **texts,
     )
     return documents, about["said"]
 
