@@ -4,12 +4,12 @@ import gzip
 
 import pytest
 
+from labelspace.data.cells import cell_values
 from labelspace.data.formats import parquet
 from labelspace.data.formats.json_documents import HEAD, json_rows
 from labelspace.data.label_files import read_hierarchy, read_labels
 from labelspace.data.records import Record, record_batches
 from labelspace.data.source import iter_records, read_dataset
-from labelspace.data.table import cell_values
 from labelspace.errors import DataError
 from labelspace.types import LabelSpace
 

@@ -55,8 +55,8 @@ def test_ready_made_vectors_are_read_from_a_column(tmp_path):
 
 def test_options_are_declared_once():
     """The names are those of ``FileOptions`` for Python callers, on the command line and in ``ReadOptions``."""
-    derived = {"inputs", "outputs"}  # ``ReadOptions.columns``
-    own = {each.name for each in fields(ReadOptions)} - {"columns", "fields", "say"}
+    derived = {"inputs", "outputs", "numeric", "categorical", "vectors"}  # ``columns``, ``beside``, ``vectors_file``
+    own = {each.name for each in fields(ReadOptions)} - {"columns", "beside", "vectors_file", "fields", "say"}
     assert own == FileOptions.__annotations__.keys() - derived
     for name, option in declared_options(FileOptions).items():
         assert option.meaning, name

@@ -12,11 +12,12 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labelspace.data.cells import cell_values
 from labelspace.data.label_files import write_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record
 from labelspace.data.source import iter_records, open_source, read_dataset
-from labelspace.data.table import cell_values, describe_labels, parse_columns, row_labels, row_text, table_columns
+from labelspace.data.table import describe_labels, parse_columns, row_labels, row_text, table_columns
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Columns, LabelSpace
 

@@ -62,7 +62,7 @@ def test_a_method_reads_the_view_that_suits_it_unless_told_otherwise(data):
 
 
 class Unreadable:
-    cache = None
+    cache = weights = None
 
     def train(self):
         raise AssertionError("the data were read")

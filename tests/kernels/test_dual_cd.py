@@ -19,7 +19,18 @@ def fit(X, positive, C, tolerance=1e-6, max_iter=1000, seed=0, solve=solve_squar
         w, alpha = np.zeros((X.shape[1] + 1, LANES), np.float32), np.empty(shape, np.float32)
     else:
         w, alpha, target = np.zeros(X.shape[1] + 1, np.float32), np.empty(X.shape[0], np.float32), positive
-    n_iter = solve(csr_arrays(X), norms, target, 1.0, SolverOptions(C, tolerance, max_iter), seed, w, alpha, order)
+    n_iter = solve(
+        csr_arrays(X),
+        norms,
+        np.ones(X.shape[0]),
+        target,
+        1.0,
+        SolverOptions(C, tolerance, max_iter),
+        seed,
+        w,
+        alpha,
+        order,
+    )
     if solve is solve_squared_hinge:
         assert not w[:, labels.shape[1] :].any()  # lanes without a label
         w = w[:, : labels.shape[1]].reshape((-1, *positive.shape[1:]))

@@ -80,6 +80,7 @@ def test_shares_of_votes_equal_the_dense_ones(n_voters):
         near.scores,
         n_voters,
         3.0,
+        np.zeros(0, np.float32),
         LabelSets(Y.indices.astype(np.uint16), Y.indptr),
         votes,
         out.labels,

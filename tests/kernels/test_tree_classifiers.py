@@ -41,7 +41,7 @@ def test_children_are_trained_like_single_classifiers():
     positive_rows = [np.flatnonzero(data.Y[rows][:, child].toarray().ravel()) for child in range(3)]
     ends = np.cumsum([0, *map(len, positive_rows)]).astype(np.int64)
     documents = NodeDocuments(rows, np.concatenate(positive_rows).astype(np.int32), ends)
-    options = ClassifierOptions(False, 1.0, SolverOptions(1.0, 1e-5, 500), 0.01)
+    options = ClassifierOptions(False, 1.0, SolverOptions(1.0, 1e-5, 500), 0.01, np.ones(300))
     features, weights, stops, biases = train_children(
         csr_arrays(data.X), documents, options, 7, scratch_of(data.X, rows)
     )
@@ -52,7 +52,8 @@ def test_children_are_trained_like_single_classifiers():
         signs[:, 0] = -1
         signs[positive_rows[child], 0] = 1
         w, scratch = np.zeros((201, LANES), np.float32), (np.empty_like(signs), np.empty(len(rows), np.int32))
-        solve_squared_hinge(csr_arrays(X), norms, signs, 1.0, SolverOptions(1.0, 1e-5, 500), 7 + child, w, *scratch)
+        options = SolverOptions(1.0, 1e-5, 500)
+        solve_squared_hinge(csr_arrays(X), norms, np.ones(len(rows)), signs, 1.0, options, 7 + child, w, *scratch)
         w = w[:, 0]
         own = np.zeros(200, np.float32)
         own[features[stops[child] : stops[child + 1]]] = weights[stops[child] : stops[child + 1]]

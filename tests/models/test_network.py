@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from labelspace.models import network
-from labelspace.models.network import HiddenLayerNet, Network
+from labelspace.models.network import HiddenLayerNet, Labels, Network
 from labelspace.training import dense_layers, sparse_layers
 from labelspace.training.dense_layers import OutputLayer
 from labelspace.training.epochs import batch_schedule
@@ -55,7 +55,7 @@ def step(monkeypatch):
     net = HiddenLayerNet(SparseLayer(w32["E"].copy()), AdamParameter(w32["c"].copy()), output)
     gradients = record_adam(monkeypatch)
     batch = (X.data.astype(np.float32), X.indices, X.indptr)
-    net.train_step(batch, Y, np.arange(6, dtype=np.int32), 0.0, (0.1, 0.1), np.random.default_rng(0))
+    net.train_step(batch, Labels(Y, None, np.arange(6, dtype=np.int32)), 0.0, (0.1, 0.1), np.random.default_rng(0))
     parameters = {"c": net.hidden_bias, "W": output.weights, "b": output.bias}
     return {**{key: gradients[id(p)] for key, p in parameters.items()}, "E": net.features.vectors - w32["E"]}
 

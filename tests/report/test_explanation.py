@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from labelspace.explain import Explanation, Neighbor, PathNode, Phrase, WordShare
+from labelspace.explain import Explanation, Neighbor, PathNode, Phrase, ValueShare, WordShare
 from labelspace.models.evidence import MemberShare
 from labelspace.report.explanation import MAX_TEXT, explanation_report, marked_text, passages
 from labelspace.report.explanation_page import explanations_page
@@ -18,7 +18,8 @@ def explanation(label="bread", text=TEXT, **changes):
     values = {
         "label": label, "synonym": f"about {label}", "description": f"What {label} is for.",
         "score": 0.8, "probability": 0.8, "log_odds": 1.4, "baseline": -3.0, "words": words,
-        "features": [], "phrases": [Phrase("bread", 4, 9, "name", 1.0)],
+        "features": [], "values": [ValueShare(f"brand = {label}", 0.7)],
+        "phrases": [Phrase("bread", 4, 9, "name", 1.0)],
         "neighbors": [Neighbor(f"q-7{label}", 0.4, 0.3, ["bread"], "a text " + label)],
         "path": [PathNode([label, "b", "c"], 30, 0.9, 1.0)],
         "members": [MemberShare("neighbors:words", 0.4, 1, 2.0), MemberShare("lexical", 0.1, None, -0.5)],

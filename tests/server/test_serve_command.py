@@ -144,7 +144,7 @@ def test_a_model_of_ready_made_features(run, started, tmp_path):
     X = sp.csr_matrix(np.eye(4, dtype=np.float32))
     Tagger(method="neighbors").fit_dataset(Dataset(X, LabelSpace(list("abcd")), X=X)).save(tmp_path / "features")
     result = run("serve", tmp_path / "features", "--port", 0)
-    assert refused(result, "a served model must read texts, but")
+    assert refused(result, "a served model must read the text and nothing else, but")
     assert started == []
 
 

@@ -10,7 +10,7 @@ from labelspace.data.document_sketch import document_hashes
 from labelspace.data.texts import dataset_from_names
 from labelspace.errors import ModelError
 from labelspace.tagger.held_out import HeldOutDocuments, are_among, put_aside
-from labelspace.types import Dataset
+from labelspace.types import Dataset, SideColumns
 from tests.tagger.test_lineage import NAMES, TEXTS
 
 
@@ -25,7 +25,7 @@ def test_is_saved_with_the_model_and_forgotten_by_a_training(kind, tmp_path):
     tagger.held_out_ = HeldOutDocuments.of(Dataset(Y, documents.labels, texts, X))
     tagger.save(tmp_path / "model")
     tagger.save(tmp_path / "model")  # its own file does not keep a model from being replaced
-    found = labelspace.load(tmp_path / "model").held_out_.dataset(documents.labels.extended(["new"]))
+    found = labelspace.load(tmp_path / "model").held_out_.dataset(documents.labels.extended(["new"]), SideColumns())
     assert found.texts == texts
     assert found.Y.toarray().tolist() == [[0, 1, 0, 0], [1, 1, 0, 0]]
     if X is not None:

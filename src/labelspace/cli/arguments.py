@@ -17,6 +17,7 @@ from labelspace.labels.tag_options import TagOptions
 from labelspace.options import declared_options
 
 if TYPE_CHECKING:
+    from labelspace.tagger import Tagger
     from labelspace.types import LabelSpace
 
 DataPath = Annotated[Path, Argument(metavar="DATA", help="A folder with train.* (and test.*, dev.*), or a file.")]
@@ -28,8 +29,8 @@ Keep = Annotated[
     Option(metavar="N", min=0, help="Older versions that are kept next to the model, in MODEL.versions. Default: 5."),
 ]
 READING_PANEL = "How files are read (what is not given is detected, and reported)"
-OF_DOCUMENTS = ("text", "id", "embeddings", "delimiter", "encoding", "format")
-OF_LABELS = ("labels", "label_separator", "normalize_labels", "inputs", "outputs")
+OF_DOCUMENTS = ("text", "id", "embeddings", "vectors", "delimiter", "encoding", "format")
+OF_LABELS = ("labels", "label_separator", "normalize_labels", "inputs", "outputs", "numeric", "categorical")
 
 
 class OptionGroup:
@@ -98,7 +99,7 @@ def _read_options(given: dict[str, Any], quiet: bool) -> ReadOptions:
     from labelspace.data.table import split_names
 
     options: Any = {name: value for name, value in given.items() if value is not None}
-    for name in ("text", "labels"):
+    for name in ("text", "labels", "numeric", "categorical"):
         if name in options:
             options[name] = split_names(name, options[name], ",")
     return parse_options(options, (lambda line: None) if quiet else note)
@@ -183,12 +184,26 @@ def as_words(reading: ReadOptions) -> list[str]:
     if reading.columns is not None:
         given["inputs"] = reading.columns.inputs
         given["outputs"] = tuple(">".join(group) for group in reading.columns.outputs)
+    given |= {name: getattr(reading.side_columns, name) for name in ("numeric", "categorical")}
+    given["vectors"] = reading.vectors_file or reading.side_columns.vectors
     words = []
     for name, value in given.items():
         if value:
             words.append(as_flag(name))
             words += [] if value is True else [",".join(value) if isinstance(value, tuple) else value]
     return words
+
+
+def given_text(text: str, tagger: "Tagger") -> str:
+    """Return a text of the command line; a row as JSON, for a model that reads columns, as its text with values."""
+    from labelspace.data.objects.inputs import read_inputs
+    from labelspace.data.records import Location, parse_object
+
+    if not tagger.side_columns or not text.lstrip().startswith("{"):
+        return text
+    row = parse_object(text, Location("the row", 1))
+    found: str = read_inputs([row], tagger.columns_, tagger.fields_)[0]
+    return found
 
 
 def source_name(data: Path) -> str:

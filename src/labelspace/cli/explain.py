@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from labelspace.cli.arguments import Json, ModelPath
+from labelspace.cli.arguments import Json, ModelPath, given_text
 from labelspace.cli.console import console, print_json, print_line, write_page
 from labelspace.cli.notes import note
 
@@ -40,7 +40,7 @@ def explain(
     if tagger.ready_made:
         rule = "explain takes a text, but the model was trained on ready-made features"
         raise DataError(f"{rule}; use Tagger.explain with a row")
-    text = sys.stdin.read() if text == "-" else text
+    text = given_text(sys.stdin.read() if text == "-" else text, tagger)
     explanations = tagger.explain(text, label, k)
     if page is not None:
         write_page(page, explanations_page(text, explanations, model.resolve().name))

@@ -183,13 +183,11 @@ def check_files(settings: "Settings") -> None:
     """Load every model and open the data once, to report what is wrong with them before the server starts."""
     from labelspace.data.source import open_source
     from labelspace.errors import DataError
+    from labelspace.server.served_model import check_reads_text
     from labelspace.tagger import Tagger
 
     for folder in settings.models.values():
-        tagger = Tagger.load(folder)
-        if tagger.ready_made:
-            rule = f"a served model must read texts, but {folder} was trained on ready-made features"
-            raise DataError(f"{rule}; train one on texts")
+        check_reads_text(Tagger.load(folder), folder)
     if settings.data is not None:
         open_source(settings.data)
     if settings.inbox is not None and not Path(settings.inbox).is_file():

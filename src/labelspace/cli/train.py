@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
     from labelspace.data.cache.folder import CacheFolder
     from labelspace.experiment import Plan, Recipe
     from labelspace.experiment.timing import Seconds
+    from labelspace.models.base import Model
     from labelspace.tagger import Tagger
     from labelspace.types import Progress
 
@@ -147,6 +149,16 @@ def train(
     *,
     training: Training,
     kept: Kept,
+    weights: Annotated[
+        str | None,
+        Option(metavar="COLUMN", help="Column that says how much each training document counts. Not for all methods."),
+    ] = None,
+    label_weights: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE", help="Lines of a label, a tab and a number: how much a right label is worth, 1 for others."
+        ),
+    ] = None,
     cluster: Cluster,
     force: Annotated[bool, Option(help="Replace --out even if it holds other files.")] = False,
     as_json: Json = False,
@@ -157,18 +169,21 @@ def train(
     A model that is there already is replaced, a folder with other files only with --force.
     """
     from labelspace import experiment, store
+    from labelspace.data.sample_weights import read_label_weights
 
     recipe, limits = training.recipe(method), training.limits()
     on_cluster = cluster.address is not None
     # Before a cluster is started or a folder is made.
-    recipe.check(checkpoint=kept.checkpoint is not None, on_cluster=on_cluster, cached=kept.cache is not None)
+    cached, weighted = kept.cache is not None, weights is not None
+    recipe.check(checkpoint=kept.checkpoint is not None, on_cluster=on_cluster, cached=cached, weighted=weighted)
     experiment.check_plannable(recipe, limits, kept.checkpoint, on_cluster=on_cluster)
+    worth = None if label_weights is None else read_label_weights(label_weights)
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
     store.check_writable(out, force)  # before training, not after it
     replaced = model_at(out)
     if not as_json:
         note_preset(recipe)
-    source = open_noted(data, reading, as_json)
+    source = replace(open_noted(data, reading, as_json), weights=weights)
     if not as_json:
         note_replaced(out, replaced)
     resumable: AbstractContextManager[None] = nullcontext()
@@ -199,11 +214,13 @@ def train(
                 tell=tell,
                 keep_texts=kept.keep_texts,
                 executor=executor,
+                label_weight=worth,
             )
         if executor is not None:
             taken.cpu += executor.cpu_seconds
         tagger.save(out, force)
         summary = training_summary(tagger, recipe, taken, out) | cache_summary(source.cache)
+        summary |= beside_summary(tagger) | weights_summary(tagger, weights)
     if plans:
         summary["plan"] = planned(plans)
     if as_json:
@@ -238,6 +255,30 @@ def training_summary(tagger: "Tagger", recipe: "Recipe", taken: "Seconds", out: 
     }
 
 
+def beside_summary(tagger: "Tagger") -> dict[str, Any]:
+    """Return the columns that stand beside the text and the members that do not read them; empty without columns."""
+    if not tagger.side_columns:
+        return {}
+    others = [member.name for member in members_of(tagger) if not member.view.is_matrix]
+    return {"beside": {"columns": list(tagger.side_columns.names), "not_read_by": others}}
+
+
+def weights_summary(tagger: "Tagger", column: str | None) -> dict[str, Any]:
+    """Return the column with the weights and the members that do not learn by them; empty without weights."""
+    from labelspace.models.capabilities import WeighsDocuments
+
+    if column is None:
+        return {}
+    others = [member.name for member in members_of(tagger) if not isinstance(member, WeighsDocuments)]
+    return {"weights": {"column": column, "not_used_by": others}}
+
+
+def members_of(tagger: "Tagger") -> "list[Model]":
+    """Return the members of an ensemble; none of any other method."""
+    members: list[Model] = getattr(tagger.model, "members_", [])
+    return members
+
+
 def planned(plans: "list[Plan]") -> dict[str, Any]:
     """Return the plan of a training with limits: its estimated cost, and everything that was left out."""
     first = plans[0]
@@ -261,6 +302,14 @@ def print_summary(summary: dict[str, Any]) -> None:
             shown = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else value
             shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else shown
             print(f"  {key.replace('_', ' ')}: {shown}")
+    if "beside" in summary:
+        others = summary["beside"]["not_read_by"]
+        but = f"; read by all members but {', '.join(others)}" if others else ""
+        print_line(f"  beside the text: {', '.join(summary['beside']['columns'])}{but}")
+    if "weights" in summary:
+        others = summary["weights"]["not_used_by"]
+        but = f"; used by all members but {', '.join(others)}" if others else ""
+        print_line(f"  weights of documents: {summary['weights']['column']}{but}")
     if "cache" in summary:
         print_cache(summary["cache"])
     print_line(f"saved: {summary['model']} ({summary['model_mb']:.1f} MB)")

@@ -38,6 +38,21 @@ def read_array(path: str | Path) -> Array:
         return _read_array(file, size, str(path))
 
 
+def read_tensor(path: str | Path) -> Array:
+    """Read the only array of a .safetensors file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            names = list(file.keys())
+            if len(names) == 1:
+                array: Array = file.get_tensor(names[0])
+                return array
+    except (SafetensorError, TypeError, OSError) as error:  # damaged, or of a type that NumPy lacks
+        raise DataError(f"{path} must be a .safetensors file, but cannot be read ({error}); save it again") from error
+    raise DataError(f"{path} must hold one array, but holds {', '.join(names)[:80] or 'none'}; save one array")
+
+
 def array_names(path: str | Path) -> list[str]:
     """Return the names of the arrays of a .npz file."""
     with _archive(path) as archive:

@@ -16,11 +16,13 @@ from labelspace.data.label_files import label_files, labels_of_file
 from labelspace.data.label_mapping import matched_labels, merge_spellings, merge_synonyms
 from labelspace.data.read_options import ReadOptions, say_nothing
 from labelspace.data.records import Rows
+from labelspace.data.side_columns import dataset_with_vectors, read_vectors, reading_vectors
 from labelspace.data.table import is_table, table_records
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Columns, Dataset, Fields, LabelSpace
 
 KNOWN = f"{', '.join(ENDINGS)}, each also with .gz, .zst or in a .zip"
+SIDE = ("numeric", "categorical", "vectors")
 SAMPLE_CHARACTERS = 2**25  # at most, from which the label separator is detected: files with long cells need fewer rows
 HEAD_LINES, HEAD_BYTES = 50, 2**18  # from which a format is detected
 _USUAL = {"csv": "comma-separated", "tsv": "tab-separated"}
@@ -51,6 +53,10 @@ def read_dataset(
     (['cat', 'dog', 'pet'], [[2.0, 1.0, 2.0]])
     """
     given = options or ReadOptions()
+    if given.vectors_file is not None:
+        name, rest = reading_vectors(given if columns is None else replace(given, columns=columns))
+        vectors = read_vectors(given.vectors_file, path)
+        return dataset_with_vectors(read_dataset(path, labels, options=rest), vectors, name, given.vectors_file)
     fmt, given = settle(path, given if columns is None else replace(given, columns=columns))
     if given.columns is not None and (labels is None or _has_columns(path, fmt, given)):
         return _read_table(path, fmt, labels, given)
@@ -164,8 +170,8 @@ def _read_table(path: str | Path, fmt: AnyFormat, labels: LabelSpace | None, opt
 
 def _read(path: str | Path, fmt: AnyFormat, labels: LabelSpace | None, options: ReadOptions) -> Dataset:
     if not isinstance(fmt, RowFormat):
-        for name in ("text", "labels", "id", "delimiter", "label_separator"):
-            value = getattr(options, name)
+        for name in ("text", "labels", "id", "delimiter", "label_separator", "numeric", "categorical", "vectors"):
+            value = getattr(options.beside if name in SIDE else options, name, None)
             if value:
                 rule = f"{name}='{value if isinstance(value, str) else ','.join(value)}' is for files with columns"
                 raise ParameterError(f"{rule}, but {path} is {fmt.title}; leave it out", options=[f"{name}="])

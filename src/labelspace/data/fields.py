@@ -18,12 +18,13 @@ The labels of a cell are separated by ``|``, ``;``, ``,``, a line end, or nothin
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
 from labelspace.data.read_options import NO_SEPARATOR, ReadOptions
 from labelspace.data.records import Label, Location, Record, Rows, cell_labels, shown, split_cell, to_record
+from labelspace.data.side_columns import with_values
 from labelspace.errors import DataError
 from labelspace.types import Fields
 
@@ -115,9 +116,11 @@ def detect_fields(
     columns: ColumnSample, options: ReadOptions, is_known: IsKnown | None = None, with_labels: bool = True
 ) -> Fields:
     """Detect the fields of a file, with its label separator if ``with_labels``; see the rules above."""
-    for name in (*options.text, *options.labels, options.id, options.embeddings):
+    beside = options.side_columns
+    for name in (*options.text, *options.labels, options.id, options.embeddings, *beside.names):
         if name is not None:
             check_column(columns.path, columns.names, name)
+    columns = replace(columns, names=[name for name in columns.names if name not in beside.names])
     features = _features_column(columns, options)
     labels = _label_columns(columns, options) if with_labels else ()
     id_column = _id_column(columns, options)
@@ -135,7 +138,8 @@ def detect_fields(
     if labels and separator is None and not indicators:
         separator = _separator(columns, labels, options, is_known)
     separator = None if separator == NO_SEPARATOR else separator
-    return Fields(text, labels, id_column, separator if labels else None, indicators, options.merges_labels, features)
+    separator = separator if labels else None
+    return Fields(text, labels, id_column, separator, indicators, options.merges_labels, features, beside)
 
 
 def check_column(path: str | Path, names: Sequence[str], name: str) -> None:
@@ -249,6 +253,8 @@ def describe_fields(fields: Fields) -> str:
         parts.append(f"labels: {listed}{f' ({how})' if how else ''}")
     elif fields.labels and fields.label_separator not in (None, "|"):
         parts.append(f"labels {how}")
+    if fields.beside:
+        parts.append(f"beside the text: {', '.join(fields.beside.names)}")
     if fields.features != FEATURES:
         parts.append(f"vectors: {fields.features}")
     return ", ".join(parts if fields.id in (None, "id") else [*parts, f"id: {fields.id}"])
@@ -259,6 +265,7 @@ def field_records(rows: Rows, fields: Fields, with_labels: bool = True, first: i
     label_columns = fields.labels if with_labels else ()
     length: int | None = None
     named = [*fields.text, *label_columns, fields.features, *([] if fields.id is None else [fields.id])]
+    named += fields.beside.names
     for number, (location, row) in enumerate(rows.read(named), start=first):
         vector = row.get(fields.features)
         if isinstance(vector, list):
@@ -271,7 +278,10 @@ def field_records(rows: Rows, fields: Fields, with_labels: bool = True, first: i
             standard["id"] = row.get(fields.id)
         if fields.features in row:
             standard["features"] = row[fields.features]
-        yield to_record(standard, number, location, row_labels(row, fields, location) if with_labels else ())
+        record = to_record(standard, number, location, row_labels(row, fields, location) if with_labels else ())
+        if fields.beside and record.text is not None:
+            record = replace(record, text=with_values(record.text, row, fields.beside, str(location)))
+        yield record
 
 
 def _text(row: Mapping[str, object], columns: Sequence[str], location: Location) -> dict[str, object]:

@@ -122,6 +122,9 @@ class LearningStream:
     """
 
     def __init__(self, path: str | Path, settings: StreamSettings, *, waits: bool = False) -> None:
+        if settings.options.vectors_file is not None:
+            problem = f"vectors are in {settings.options.vectors_file}"
+            raise DataError(f"a stream must have the vectors of its documents in a column, but {problem}; add a column")
         self.path, self.settings, self.waits = path, settings, waits
         self.is_stopped = False
         self._names: list[str] = []  # of the columns, once the first row is read

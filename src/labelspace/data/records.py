@@ -54,9 +54,12 @@ class Location:
     path: str | Path
     line: int
 
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
     def expected(self, rule: str, problem: str, remedy: str, options: Sequence[str] = ()) -> DataError:
         """Return the error for a line that violates the rule; ``options`` are named in the remedy."""
-        return DataError(f"{self.path}:{self.line}: expected {rule}, but {problem}; {remedy}", options=options)
+        return DataError(f"{self}: expected {rule}, but {problem}; {remedy}", options=options)
 
 
 @dataclass(frozen=True)

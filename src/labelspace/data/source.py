@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Literal, Unpack, get_args, overload
+from typing import Any, Literal, Unpack, get_args, overload
 
 from labelspace.data.archives import files_in, is_data_file, is_folder, without_compression
 from labelspace.data.cache.folder import CacheFolder
@@ -31,7 +31,9 @@ from labelspace.data.formats.registry import FORMATS, file_format, format_named,
 from labelspace.data.label_files import LABELS, SPLITS, are_labels, read_labels, with_hierarchy
 from labelspace.data.read_options import FileOptions, ReadOptions, say_nothing
 from labelspace.data.records import Record, Rows
-from labelspace.data.table import is_table, name_list, table_columns, table_records
+from labelspace.data.sample_weights import with_weights
+from labelspace.data.side_columns import is_vector_file, read_vectors, reading_vectors, records_with_vectors
+from labelspace.data.table import is_table, name_list, side_columns, table_columns, table_records
 from labelspace.errors import DataError, ParameterError
 from labelspace.options import check_names
 from labelspace.types import Columns, Dataset, Fields, LabelSpace
@@ -79,6 +81,11 @@ def iter_records(
     """
     options = options or ReadOptions()
     options = options if columns is None else replace(options, columns=columns)
+    if options.vectors_file is not None:
+        name, rest = reading_vectors(options)
+        vectors = read_vectors(options.vectors_file, path)
+        records = iter_records(path, ready_made, options=rest, known=known)
+        return records_with_vectors(records, vectors, name, options.vectors_file)
     if options.format is None and _is_plain(path, ready_made, options):
         encoding = options.encoding or detect_encoding(path)
         return (
@@ -169,6 +176,7 @@ class Source:
     labels_only: bool = False  # train_path is a file of labels; there are no training documents
     options: ReadOptions = field(default_factory=ReadOptions)
     cache: CacheFolder | None = None  # that the training documents are read into
+    weights: str | None = None  # the column with the weights of the training documents
 
     @property
     def columns(self) -> Columns | None:
@@ -191,6 +199,8 @@ class Source:
             raise DataError(f"there must be training documents, but {self.path} has labels only; {remedy}")
         read = read_dataset if self.cache is None else self.cache.read
         documents = read(self.train_path, options=self.options)
+        if self.weights is not None:
+            documents = with_weights(documents, self.train_path, self.weights, self.options)
         self.options = self.options.following(documents.fields)
         return documents
 
@@ -322,7 +332,10 @@ def read(path: str | Path, split: Split | None = None, **options: Unpack[FileOpt
 def parse_options(options: FileOptions, say: Callable[[str], None]) -> ReadOptions:
     """Return the options of reading that are given by name; ``say`` is called with what is detected of a file."""
     check_names(options, FileOptions, " of read")
-    names = {key: tuple(name_list(key, options[key])) for key in ("text", "labels") if key in options}
-    tables = {key: options[key] for key in ("inputs", "outputs") if key in options}
-    others = {key: value for key, value in options.items() if key not in names | tables}
-    return ReadOptions(**others, **names, columns=table_columns(options), say=say)  # type: ignore[arg-type]
+    names: dict[str, Any] = {key: tuple(name_list(key, options[key])) for key in ("text", "labels") if key in options}
+    file = options["vectors"] if "vectors" in options and is_vector_file(options["vectors"]) else None
+    given: Any = {key: value for key, value in options.items() if file is None or key != "vectors"}
+    used = {*names, "inputs", "outputs", "numeric", "categorical", "vectors"}
+    others = {key: value for key, value in given.items() if key not in used}
+    columns, beside = table_columns(given), side_columns(given)
+    return ReadOptions(**others, **names, beside=beside or None, vectors_file=file, columns=columns, say=say)

@@ -8,18 +8,18 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from labelspace.data.cells import cell_values
 from labelspace.data.fields import check_column
 from labelspace.data.read_options import TableOptions
 from labelspace.data.records import FIELDS, Record, Rows, checked_id
+from labelspace.data.side_columns import check_values, with_values
 from labelspace.errors import DataError, ParameterError
-from labelspace.types import Columns, Csr, Hierarchy, LabelSpace, Longs
+from labelspace.types import Columns, Csr, Hierarchy, LabelSpace, Longs, SideColumns
 
 EXAMPLE = "inputs=['title', 'price'], outputs=['brand', 'L0_category', 'L1_category']"
 TABLE = ("inputs", "outputs")  # the options of this module
@@ -52,11 +52,22 @@ def table_columns(options: TableOptions) -> Columns | None:
     if "text" in options:
         rule = "inputs and outputs name the columns of a table"
         raise ParameterError(f"{rule}, but text is given too; write {EXAMPLE}", options=[*TABLE, "text"])
+    beside = side_columns(options)
     groups = outputs if isinstance(outputs, str) else [">".join(name_list("outputs", group)) for group in outputs]
     for name in [] if isinstance(inputs, str) else [*inputs, *groups]:
         if "," in name:
             raise ParameterError(f"the columns of a table must be named without commas, but one is {name!r}; rename it")
-    return parse_columns(",".join(name_list("inputs", inputs)), groups if isinstance(groups, str) else ",".join(groups))
+    groups = groups if isinstance(groups, str) else ",".join(groups)
+    return replace(parse_columns(",".join(name_list("inputs", inputs)), groups), beside=beside)
+
+
+def side_columns(options: Mapping[str, Any]) -> SideColumns:
+    """Return the columns beside the text that options name; a file of vectors is none."""
+    numeric, categorical = (
+        tuple(name_list(key, options[key])) if key in options else () for key in ("numeric", "categorical")
+    )
+    vectors = options.get("vectors")
+    return SideColumns(numeric, categorical, vectors if isinstance(vectors, str) else None)
 
 
 def name_list(what: str, names: Any) -> list[str]:  # noqa: ANN401 - a caller may pass anything
@@ -93,7 +104,7 @@ def _group_levels(groups: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], .
 
 def required_columns(columns: Columns, with_labels: bool) -> tuple[str, ...]:
     """Return the columns that a file must have; the outputs only if labels are read."""
-    return columns.inputs + (columns.output_names if with_labels else ())
+    return columns.inputs + columns.beside.names + (columns.output_names if with_labels else ())
 
 
 def is_table(names: Sequence[str], columns: Columns, with_labels: bool) -> bool:
@@ -106,9 +117,6 @@ def is_table(names: Sequence[str], columns: Columns, with_labels: bool) -> bool:
     required = set(required_columns(columns, with_labels))
     present = required.intersection(names)
     return present == required or bool(present.difference(FIELDS)) or not {"text", "features"}.intersection(names)
-
-
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})  # in lower case
 
 
 def table_records(
@@ -124,7 +132,8 @@ def table_records(
         check_column(path, names, name)
     for number, (location, row) in enumerate(rows.read(["id", *required]), first):
         labels = row_labels(row, columns) if with_labels else ()
-        yield Record(checked_id(row.get("id"), number, location), row_text(row, columns), None, labels, location.line)
+        text = with_values(row_text(row, columns), row, columns.beside, str(location))
+        yield Record(checked_id(row.get("id"), number, location), text, None, labels, location.line)
 
 
 def row_text(row: Mapping[str, object], columns: Columns) -> str:
@@ -147,8 +156,13 @@ def row_texts(inputs: Iterable[Any], columns: Columns | None) -> Iterable[Any]:
         if isinstance(given, Mapping) and not set(columns.inputs).intersection(given):
             problem = f"row {number} has: {', '.join(map(str, given))[:80]}; name its fields like them"
             raise DataError(f"a row must have some of the columns {', '.join(columns.inputs)}, but {problem}")
-        texts.append(row_text(given, columns) if isinstance(given, Mapping) else given)
+        texts.append(_given_text(given, columns, number) if isinstance(given, Mapping) else given)
     return texts
+
+
+def _given_text(row: Mapping[str, Any], columns: Columns, number: int) -> str:
+    check_values(row, columns.beside)
+    return with_values(row_text(row, columns), row, columns.beside, f"row {number}")
 
 
 def row_labels(row: Mapping[str, object], columns: Columns) -> tuple[str, ...]:
@@ -159,40 +173,6 @@ def row_labels(row: Mapping[str, object], columns: Columns) -> tuple[str, ...]:
     """
     values = ((name, value) for name in columns.output_names for value in cell_values(row.get(name)))
     return tuple(dict.fromkeys(f"{name}: {value}" for name, value in values))
-
-
-def cell_values(cell: object) -> list[str]:
-    """Return the values of a cell, without missing ones: one, or those of a list or mapping.
-
-    >>> cell_values(119.0), cell_values([1.5, "n/a", True]), cell_values(float("nan"))
-    (['119'], ['1.5', 'True'], [])
-    """
-    values, pending = [], [cell]  # not recursive: lists may be nested deeper than Python's stack
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Iterable) and not isinstance(part, (str, bytes)):
-            pending += reversed([*(part.values() if isinstance(part, Mapping) else part)])
-            continue
-        value = part.strip() if isinstance(part, str) else _to_string(part)
-        if value.lower() not in MISSING:
-            values.append(value)
-    return values
-
-
-def _to_string(cell: object) -> str:
-    """Return a value as written by hand: 119 and not 119.0."""
-    if isinstance(cell, bytes):
-        return cell.decode(errors="replace").strip()
-    if isinstance(cell, Decimal):
-        return f"{cell.normalize():f}"
-    if isinstance(cell, Real) and not isinstance(cell, Integral):
-        number = float(cell)
-        if number.is_integer() and abs(number) < 1e15:
-            return str(int(number))
-        # A float32 such as 19.99 is 19.989999771118164 in float64.
-        short = np.float32(number) if abs(number) < 1e30 else np.float32(0)
-        return str(short) if float(short) == number else repr(number)
-    return str(cell)
 
 
 def describe_labels(labels: LabelSpace, Y: Csr, columns: Columns) -> LabelSpace:

@@ -362,7 +362,7 @@ def reference_of(tagger: Tagger) -> Reference:
     expected, held_out = training_reference(tagger), tagger.held_out_
     if held_out is None or len(held_out) < MIN_DOCUMENTS:
         return expected
-    kept = LabeledDocuments(tagger, to_records(held_out.dataset(tagger.labels_)), HELD_OUT)
+    kept = LabeledDocuments(tagger, to_records(held_out.dataset(tagger.labels_, tagger.side_columns)), HELD_OUT)
     counts = count_documents(kept)
     best = counts.top_probability if isinstance(tagger.model, Calibrated) else None
     unknown, gap = counts.unknown_words, counts.calibration

@@ -15,7 +15,7 @@ from labelspace.data.table import describe_labels
 from labelspace.errors import DataError, ParameterError
 from labelspace.experiment.plan import Limits, Plan, Planner
 from labelspace.experiment.timing import cpu_clock
-from labelspace.models.capabilities import Checkpoints, TrainsFromCache, TrainsInTasks, require
+from labelspace.models.capabilities import Checkpoints, TrainsFromCache, TrainsInTasks, WeighsDocuments, require
 from labelspace.models.fit_context import Budget, Executor
 from labelspace.models.registry import DEFAULT, create, method
 from labelspace.tagger import Tagger
@@ -81,15 +81,18 @@ class Recipe:
         made = create(self.method, **params) if self.preset is None else cls.from_preset(self.preset, **params)
         return Tagger(made, self.features, self.feature_params)
 
-    def check(self, *, checkpoint: bool = False, on_cluster: bool = False, cached: bool = False) -> None:
+    def check(
+        self, *, checkpoint: bool = False, on_cluster: bool = False, cached: bool = False, weighted: bool = False
+    ) -> None:
         """Raise ParameterError for an unknown method or invalid settings, or a training that the method cannot do.
 
-        ``checkpoint``, ``on_cluster`` and ``cached`` tell whether the training saves checkpoints, runs tasks on a
-        cluster, and reads its documents from a cache.
+        ``checkpoint``, ``on_cluster``, ``cached`` and ``weighted`` tell whether the training saves checkpoints, runs
+        tasks on a cluster, reads its documents from a cache, and weighs them.
         """
         tagger = self.tagger()
         tagger.check_params()
         wanted = {Checkpoints: checkpoint, TrainsInTasks: on_cluster, TrainsFromCache: cached}
+        wanted[WeighsDocuments] = weighted
         for capability, is_wanted in wanted.items():
             if is_wanted:
                 require(tagger.model, capability)
@@ -121,6 +124,7 @@ def train(
     tell: Tell = lambda plan: None,
     keep_texts: bool = False,
     executor: Executor | None = None,
+    label_weight: Mapping[str, float] | None = None,
 ) -> Tagger:
     """Fit a tagger on the training documents of a source, or on its labels if it has nothing else.
 
@@ -134,18 +138,30 @@ def train(
         tell: Called with the plan before the training, and after it if more members were left out.
         keep_texts: Keep the training texts with the model, for explanations.
         executor: A cluster that runs tasks of the training.
+        label_weight: How much a right label is worth, by name; others are worth 1.
     """
     # Before the data are read: a typo should not cost minutes.
-    recipe.check(checkpoint=checkpoint is not None, on_cluster=executor is not None, cached=source.cache is not None)
+    cached, weighted = source.cache is not None, source.weights is not None
+    recipe.check(checkpoint=checkpoint is not None, on_cluster=executor is not None, cached=cached, weighted=weighted)
     if limits:
         check_plannable(recipe, limits, checkpoint, on_cluster=executor is not None)
+        if label_weight is not None:
+            raise ParameterError("limits choose a blend without weights of labels, but some are given; leave out one")
         return _train_within(limits, source, recipe, progress, inspect, tell, keep_texts)
     tagger = recipe.tagger()
     if source.labels_only:
+        if weighted or label_weight is not None:
+            raise ParameterError(f"weights are for a training on documents, but {source.path} has labels only")
         return tagger.fit_labels(source.labels())
     documents = labeled(source, inspect)
     return tagger.fit_dataset(
-        documents, lambda: source.dev(documents.labels), progress, checkpoint, keep_texts=keep_texts, executor=executor
+        documents,
+        lambda: source.dev(documents.labels),
+        progress,
+        checkpoint,
+        keep_texts=keep_texts,
+        executor=executor,
+        label_weight=label_weight,
     )
 
 

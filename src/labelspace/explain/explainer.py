@@ -8,12 +8,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from labelspace.explain.explanation import Explanation, FeatureShare, Neighbor, PathNode, Phrase, WordShare
+from labelspace.explain.explanation import Explanation, FeatureShare, Neighbor, PathNode, Phrase, ValueShare, WordShare
 from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.features.base import Occurrences
 from labelspace.features.characters import character_classes, code_points
@@ -134,7 +133,8 @@ class Explainer:
             score = float(sigmoid(np.array([evidence.log_odds]))[0])
         words = [] if self.text is None else self._words(evidence)
         features = self._features(evidence) if self.text is None else []
-        explained = sum(map(itemgetter(-1), words)) + sum(map(itemgetter(-1), features))
+        values = [] if self.text is None else self._values(evidence, self.text)
+        explained = sum(float(part[-1]) for part in (*words, *features, *values))
         return Explanation(
             label=self.labels.names[label],
             synonym=self._synonym(label),
@@ -145,6 +145,7 @@ class Explainer:
             baseline=evidence.baseline,
             words=words,
             features=features,
+            values=values,
             phrases=[Phrase((self.text or "")[each.start : each.stop], *each) for each in evidence.phrases],
             neighbors=[self._neighbor(voter) for voter in _first(evidence.voters)],
             path=list(map(self._node, evidence.path)),
@@ -177,9 +178,21 @@ class Explainer:
         if view not in self._spans:
             found = None
             if self.features is not None and view in self.features.made_by_ and self.text is not None:
-                found = self.features.features_[self.features.made_by_[view]].occurrences(self.text)
+                found = self.features.occurrences(view, self.text)
             self._spans[view] = None if found is None else ColumnSpans.of(found)
         return self._spans[view]
+
+    def _values(self, evidence: Evidence, text: str) -> list[ValueShare]:
+        """Return the shares of the values beside the text, summed over all views: their columns come first."""
+        if self.features is None or self.features.beside_ is None:
+            return []
+        totals = np.zeros(self.features.n_beside)
+        for view, part in evidence.columns.items():
+            if view in self.features.made_by_:
+                own = part.columns < len(totals)
+                np.add.at(totals, part.columns[own], part.shares[own])
+        found = self.features.beside_.values_of(text)
+        return [ValueShare(value.name, float(totals[list(value.columns)].sum())) for value in found]
 
     def _features(self, evidence: Evidence) -> list[FeatureShare]:
         totals: dict[int, float] = {}

@@ -66,13 +66,20 @@ class FeatureShare(NamedTuple):
     share: float
 
 
+class ValueShare(NamedTuple):
+    """A value that stands beside the text, such as ``brand = Amul``, and its share."""
+
+    name: str
+    share: float
+
+
 @dataclass(frozen=True)
 class Explanation:
     """Why a text has a label.
 
-    Shares are in units of log-odds. The shares of all words (or of all features, if there are no texts) and the
-    ``remainder`` add up to ``log_odds - baseline``; so do the shares of the members of an ensemble. ``baseline`` is the
-    log-odds of the label for an empty document, or by the frequency of the label.
+    Shares are in units of log-odds. The shares of all words and values (or of all features, if there are no texts) and
+    the ``remainder`` add up to ``log_odds - baseline``; so do the shares of the members of an ensemble. ``baseline`` is
+    the log-odds of the label for an empty document, or by the frequency of the label.
     """
 
     label: str
@@ -84,6 +91,7 @@ class Explanation:
     baseline: float
     words: list[WordShare]  # in the order of the text; all of them that have a share
     features: list[FeatureShare]  # of ready-made features, largest first
+    values: list[ValueShare]  # beside the text
     phrases: list[Phrase]
     neighbors: list[Neighbor]
     path: list[PathNode]
@@ -134,7 +142,7 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as plain values, for JSON."""
         values = asdict(self)
-        for name in ("words", "features", "phrases", "neighbors", "path", "members"):
+        for name in ("words", "features", "values", "phrases", "neighbors", "path", "members"):
             values[name] = [_rounded(entry._asdict()) for entry in getattr(self, name)]
         speak_for, against = self.for_and_against()
         values["for"] = [word.text for word in speak_for]

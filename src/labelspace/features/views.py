@@ -17,16 +17,17 @@ import scipy.sparse as sp
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Stateful, learned
 from labelspace.estimator.parameter_constraints import mapping, text
-from labelspace.estimator.state_constraints import must, named_parts, plain
+from labelspace.estimator.state_constraints import must, named_parts, part, plain
 from labelspace.features import FEATURES, Embeddings, create_features, features_class
-from labelspace.features.base import Features, Grows
+from labelspace.features.base import Features, Grows, Occurrences
 from labelspace.features.encoders.registry import AnyEncoder, load_encoder
 from labelspace.features.normalize import has_unit_rows, mark_unit_rows, normalize_rows
 from labelspace.features.sequences import UNKNOWN
+from labelspace.features.side_columns import SideFeatures
 from labelspace.features.sparse_matrix import csr_matrix, take_csr_rows
 from labelspace.kernels import large_arrays
 from labelspace.kernels.normalize import join_rows
-from labelspace.types import Csr, Progress, no_progress
+from labelspace.types import Csr, Progress, SideColumns, TextWithValues, no_progress
 
 Table = Csr | npt.NDArray[Any] | Sequence[str]
 """Documents under one view: a sparse or dense matrix, token ids, or texts; one row per document."""
@@ -175,6 +176,8 @@ class FeatureCache:
 class ViewTransformer(Stateful):
     """From texts to ``Views``: the fitted features of each view.
 
+    The values that stand beside the texts are the first columns of every view that is a matrix.
+
     >>> texts = ["red apple", "green apple"]
     >>> made = ViewTransformer([View("words", "tfidf", {"min_df": 1}), TEXT]).fit_transform(texts)
     >>> made["words"].shape, made["text"]
@@ -186,6 +189,7 @@ class ViewTransformer(Stateful):
     features_: dict[str, Features] = learned(named_parts(features_class))
     # View -> key of its features; views with equal features share them.
     made_by_: dict[str, str] = learned(plain(mapping(text())))
+    beside_: SideFeatures | None = learned(part(SideFeatures, optional=True), default=None)
 
     def check_state(self) -> None:
         """Check that every view has features of its kind."""
@@ -195,8 +199,8 @@ class ViewTransformer(Stateful):
             alike = known is None or (made.is_matrix and known.is_matrix) or made.features == known.features
             must(alike, f"features of the kind of the view {view}")
 
-    def __init__(self, views: Iterable[View]) -> None:
-        self._views = list(views)
+    def __init__(self, views: Iterable[View], beside: SideColumns = SideColumns()) -> None:  # noqa: B008 - frozen
+        self._views, self._beside = list(views), beside
 
     def fit_transform(
         self,
@@ -210,11 +214,13 @@ class ViewTransformer(Stateful):
         cache = cache or FeatureCache()
         first: dict[int, str] = {}
         self.features_, self.made_by_ = {}, {}
+        self.beside_ = SideFeatures(self._beside) if self._beside else None
+        beside = None if self.beside_ is None else self.beside_.fit_transform(texts)
         tables, widths = {}, {}
         for view in self._views:
             features, table = cache.get(view.create(), texts, progress)
-            tables[view.name] = _marked(table)
-            widths[view.name] = features.n_features
+            tables[view.name] = self._joined(_marked(table), beside)
+            widths[view.name] = self._width(features)
             if not view.training_only:
                 key = first.setdefault(id(features), view.name)
                 self.features_[key], self.made_by_[view.name] = features, key
@@ -242,13 +248,38 @@ class ViewTransformer(Stateful):
     def transform(self, texts: Sequence[str]) -> Views:
         """Return the views of other texts."""
         self.check_fitted()
-        tables = {key: _marked(features.transform(texts)) for key, features in self.features_.items()}
+        beside = None if self.beside_ is None else self.beside_.transform(texts)
+        made = {key: _marked(features.transform(texts)) for key, features in self.features_.items()}
+        tables = {key: self._joined(table, beside) for key, table in made.items()}
         return Views({view: tables[key] for view, key in self.made_by_.items()}, self.widths, checked=True)
 
     @property
     def widths(self) -> dict[str, int]:
         """The number of columns of each view."""
-        return {view: self.features_[key].n_features for view, key in self.made_by_.items()}
+        return {view: self._width(self.features_[key]) for view, key in self.made_by_.items()}
+
+    @property
+    def n_beside(self) -> int:
+        """The number of columns of the values beside the texts, which come first."""
+        return 0 if self.beside_ is None else self.beside_.n_features
+
+    def occurrences(self, view: str, text: str) -> Occurrences | None:
+        """Find where the columns of a view come from in a text; None if its features cannot tell."""
+        found = self.features_[self.made_by_[view]].occurrences(text)
+        return None if found is None else found._replace(columns=found.columns + np.int32(self.n_beside))
+
+    def transform_labels(self, texts: Iterable[str]) -> Views:
+        """Return the views of the texts of labels, which have no values beside them."""
+        return self.transform([TextWithValues(text, {}) for text in texts])
+
+    def _width(self, features: Features) -> int:
+        return features.n_features + self.n_beside if features.name in FEATURES else features.n_features
+
+    def _joined(self, table: Table, beside: Csr | None) -> Table:
+        """Return a table with the values beside the texts, if it is a matrix of features."""
+        if self.beside_ is None or beside is None or not sp.issparse(table):
+            return table
+        return join_tables([beside, table], self.beside_.share)
 
     def grown(self, texts: Sequence[str], views: Collection[str]) -> Self:
         """Return the features with columns for further words of the texts, where all views of them may grow.
@@ -307,8 +338,8 @@ def joined_parts(name: str) -> list[str]:
     return name.split("+")
 
 
-def join_tables(tables: Sequence[Csr]) -> Csr:
-    """Return the columns of two sparse matrices side by side, in rows of norm 1.
+def join_tables(tables: Sequence[Csr], share: float = FIRST_SHARE) -> Csr:
+    """Return the columns of two sparse matrices side by side, in rows of norm 1; the first has ``share`` of its square.
 
     >>> a, b = sp.csr_matrix([[1.0, 0.0]], dtype="float32"), sp.csr_matrix([[0.0, 1.0]], dtype="float32")
     >>> join_tables([a, b]).toarray().round(2).tolist()
@@ -318,5 +349,5 @@ def join_tables(tables: Sequence[Csr]) -> Csr:
         raise DataError("views that are joined must be sparse, but one is dense; give the member one view")
     left, right = map(normalize_rows, tables)
     arrays = (left.data, left.indices, left.indptr, right.data, right.indices, right.indptr)
-    rows = join_rows(*arrays, left.shape[1], FIRST_SHARE)
+    rows = join_rows(*arrays, left.shape[1], share)
     return mark_unit_rows(csr_matrix(*rows, left.shape[1] + right.shape[1]))

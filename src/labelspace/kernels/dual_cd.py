@@ -15,7 +15,7 @@ from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.lanes import LANES, add_row_products, add_to_rows
 from labelspace.kernels.random_numbers import initial_state, shuffle
-from labelspace.types import Bools, Floats, Ints, Longs
+from labelspace.types import Bools, Doubles, Floats, Ints, Longs
 
 MAX_NEWTON_STEPS = 100  # of one alpha of the logistic loss; a few are enough, the bound only ends a bad case
 FIRST_INNER_TOLERANCE = 1e-2  # of Newton, which is lowered in later passes
@@ -78,6 +78,7 @@ def lane_steps(
 def solve_squared_hinge(
     X: CsrArrays,
     norms: Floats,
+    weights: Doubles,
     signs: Floats,
     bias: float,
     options: SolverOptions,
@@ -88,13 +89,12 @@ def solve_squared_hinge(
 ) -> int:
     """Fit up to ``LANES`` labels side by side into ``w`` (D + 1, LANES), zeros; return the number of iterations.
 
-    ``signs`` (n, LANES) is 1 for positives, -1 for negatives, 0 for a lane without a label. A row is read once for all
-    labels, and is shrunk when none needs it; a label that has converged rests. ``alpha`` (n, LANES) and ``order`` (n)
-    are scratch.
+    ``weights`` (n), above 0, multiply C. ``signs`` (n, LANES) is 1 for positives, -1 for negatives, 0 for a lane
+    without a label. A row is read once for all labels, and is shrunk when none needs it; a label that has converged
+    rests. ``alpha`` (n, LANES) and ``order`` (n) are scratch.
     """
     data, indices, indptr = X
     n = len(norms)
-    diagonal = np.float32(0.5 / options.C)
     state = initial_state(seed)
     margins, steps = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
     lanes = np.empty((3, LANES), np.float32)
@@ -118,6 +118,7 @@ def solve_squared_hinge(
             for lane in range(LANES):
                 margins[lane] = w[-1, lane] * np.float32(bias)
             add_row_products(data, indices, indptr[i], indptr[i + 1], w, margins)
+            diagonal = np.float32(0.5 / (options.C * weights[i]))
             moved, needed = lane_steps(margins, signs[i], norms[i], diagonal, alpha[i], lanes, resting, steps)
             if moved:
                 add_to_rows(data, indices, indptr[i], indptr[i + 1], w, steps)
@@ -176,6 +177,7 @@ def logistic_step(
 def solve_logistic(
     X: CsrArrays,
     norms: Floats,
+    weights: Doubles,
     positive: Bools,
     bias: float,
     options: SolverOptions,
@@ -186,15 +188,15 @@ def solve_logistic(
 ) -> None:
     """Fit one label with the logistic loss into ``w`` (D + 1,), zeros.
 
-    Each alpha is between 0 and C, found by a few Newton steps. ``alpha`` (n,) and ``order`` (n) are scratch.
+    Each alpha is between 0 and C times the weight of its row, found by a few Newton steps. ``alpha`` (n,) and ``order``
+    (n,) are scratch.
     """
     data, indices, indptr = X
-    C = options.C
     n, bias_index = len(norms), len(w) - 1
     state = initial_state(seed)
     # The loss needs the logarithm of alpha: it starts just above 0, and the tolerance of Newton falls from 0.01.
-    min_alpha = least_alpha(C)
     for i in range(n):
+        min_alpha = least_alpha(options.C * weights[i])
         alpha[i], order[i] = min_alpha, i
         step = np.float32(min_alpha if positive[i] else -min_alpha)
         for j in range(indptr[i], indptr[i + 1]):
@@ -209,6 +211,8 @@ def solve_logistic(
             for j in range(indptr[i], indptr[i + 1]):
                 margin += data[j] * w[indices[j]]
             signed_margin, curvature = np.float64(margin if positive[i] else -margin), np.float64(norms[i])
+            C = options.C * weights[i]
+            min_alpha = least_alpha(C)
             old = min(max(np.float64(alpha[i]), min_alpha), C - min_alpha)
             new, change, gradient, n_steps = logistic_step(old, C, signed_margin, curvature, inner_tolerance)
             max_gradient = max(max_gradient, gradient)

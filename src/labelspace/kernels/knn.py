@@ -103,11 +103,20 @@ def push_label(votes: Floats, label: int, scores: Floats, ids: Ints, size: int) 
 
 @kernel()
 def vote_by_similarity(
-    near: Ints, scores: Floats, n_voters: int, power: float, Y: LabelSets, votes: Floats, out: Ints, out_scores: Floats
+    near: Ints,
+    scores: Floats,
+    n_voters: int,
+    power: float,
+    document_weights: Floats,
+    Y: LabelSets,
+    votes: Floats,
+    out: Ints,
+    out_scores: Floats,
 ) -> None:
     """Find the labels with the largest shares of the votes of the first near, each of similarity ** power.
 
-    ``near`` and ``scores`` (n, m) are sorted, best first. ``votes`` (n_labels) is scratch, all zeros before
+    A vote counts as much as ``document_weights`` of the document say, if there are any. ``near`` and ``scores`` (n, m)
+    are sorted, best first. ``votes`` (n_labels) is scratch, all zeros before
     and after. Similarities are divided by the best, so that a high power does not turn all votes to zero.
     """
     weights = np.zeros(n_voters, np.float32)
@@ -117,6 +126,8 @@ def vote_by_similarity(
             weights[i] = 0.0
             if near[row, i] >= 0:
                 weights[i] = (scores[row, i] / scores[row, 0]) ** exponent
+                if len(document_weights):
+                    weights[i] *= document_weights[near[row, i]]
             total += weights[i]
         voters, row_scores, row_labels = near[row, :n_voters], out_scores[row], out[row]
         add_votes(voters, weights, Y, votes)

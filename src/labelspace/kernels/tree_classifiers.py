@@ -13,7 +13,7 @@ from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.dual_cd import SolverOptions, solve_logistic, solve_squared_hinge, squared_norms
 from labelspace.kernels.lanes import LANES
 from labelspace.kernels.topk import radix_sort
-from labelspace.types import Floats, Ints, Longs
+from labelspace.types import Doubles, Floats, Ints, Longs
 
 FIRST_WEIGHTS = 1024  # weights of trained nodes that there is room for at first; the arrays are doubled when full
 
@@ -25,6 +25,7 @@ class ClassifierOptions(NamedTuple):
     bias: float  # value of the bias feature
     solver: SolverOptions
     threshold: float  # weights of a smaller absolute value are dropped
+    weights: Doubles  # of all documents, above 0: they multiply C
 
 
 class NodeDocuments(NamedTuple):
@@ -152,7 +153,7 @@ def train_children(
     ends, feature_ids = compact_rows_into(X, documents.rows, scratch)
     n, n_features, n_children = len(documents.rows), len(feature_ids), len(positive_ends) - 1
     rows = CsrArrays(scratch.values, scratch.columns, ends)
-    norms = squared_norms(scratch.values, ends, bias)
+    norms, own_weights = squared_norms(scratch.values, ends, bias), options.weights[documents.rows]
     w, alpha = np.empty((n_features + 1, LANES), np.float32), np.empty((n, LANES), np.float32)
     order, signs = np.empty(n, np.int32), np.empty((n, LANES), np.float32)
     biases, stops = np.empty(n_children, np.float32), np.zeros(n_children + 1, np.int64)
@@ -171,11 +172,12 @@ def train_children(
         if options.logistic:
             for lane in range(n_lanes):
                 positive = signs[:, lane] > 0.0
+                solver, lane_seed = options.solver, seed + first + lane
                 solve_logistic(
-                    rows, norms, positive, bias, options.solver, seed + first + lane, w[:, lane], alpha[:, lane], order
+                    rows, norms, own_weights, positive, bias, solver, lane_seed, w[:, lane], alpha[:, lane], order
                 )
         else:
-            solve_squared_hinge(rows, norms, signs, bias, options.solver, seed + first, w, alpha, order)
+            solve_squared_hinge(rows, norms, own_weights, signs, bias, options.solver, seed + first, w, alpha, order)
         for lane in range(n_lanes):
             biases[first + lane] = w[-1, lane] * bias
         features, weights = append_weights(

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from labelspace import store
@@ -18,7 +19,14 @@ from labelspace.features.views import GIVEN, WORDS, View, Views
 from labelspace.labels.masks import LastMask
 from labelspace.models import checks
 from labelspace.models.batched_prediction import PREDICTED_LABELS, in_batches
-from labelspace.models.capabilities import Calibrated, Checkpoints, TrainsInTasks, require
+from labelspace.models.capabilities import (
+    Calibrated,
+    Checkpoints,
+    TrainsInTasks,
+    WeighsDocuments,
+    WeighsLabels,
+    require,
+)
 from labelspace.models.checks import Inputs
 from labelspace.models.fit_context import Budget, Executor, FitContext
 from labelspace.types import Bools, Csr, Dataset, LabelSpace, Longs, Progress, TopK, no_progress
@@ -107,6 +115,8 @@ class Model(Estimator):
         checkpoint: str | Path | None = None,
         budget: Budget | None = None,
         executor: Executor | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        label_weight: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn from documents X (n, n_features) and labels Y (n, n_labels), and forget what was learned before.
 
@@ -114,6 +124,9 @@ class Model(Estimator):
         use. ``label_features`` (n_labels, n_features) are the labels' texts as features. Methods without a use for them
         ignore both. ``checkpoint`` is a folder from which an interrupted training resumes. A method that can leave
         something out keeps to a ``budget``, and a method that can train in tasks gives them to ``executor``.
+        ``sample_weight`` (n,) says how much each document counts: one of weight 2 as if it were given twice, where the
+        method makes that exact, and one of weight 0 not at all. ``label_weight`` (n_labels,) says how much a right
+        label is worth.
         """
         self.check_params()
         if checkpoint is not None:
@@ -122,12 +135,23 @@ class Model(Estimator):
             require(self, TrainsInTasks)
         views, Y = checks.check_inputs(X), checks.check_labels(Y)
         checks.check_training(views.n, Y, labels)
+        weights = checks.check_sample_weight(sample_weight, views.n)
+        if weights is not None:
+            require(self, WeighsDocuments)
+            kept = np.flatnonzero(weights)
+            views, Y = views.rows(kept), Y[kept]
+            weights = None if (weights[kept] == 1).all() else weights[kept]
+        worth = checks.check_label_weight(label_weight, Y.shape[1])
+        if worth is not None:
+            require(self, WeighsLabels)
         if label_features is not None:
             label_features = checks.check_label_features(label_features, (Y.shape[1], views.width(self.view.name)))
 
         load_validation = checks.validation_loader(validation, views.widths, Y.shape[1], self.read)
         folder = None if checkpoint is None else Path(checkpoint)
-        context = FitContext(labels, progress or no_progress, folder, label_features, load_validation, budget, executor)
+        context = FitContext(
+            labels, progress or no_progress, folder, label_features, load_validation, budget, executor, weights, worth
+        )
         return self.fit_checked(views, Y, context)
 
     def fit_checked(self, views: Views, Y: Csr, context: FitContext) -> Self:

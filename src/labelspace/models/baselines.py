@@ -25,6 +25,7 @@ class Popular(Model):
     """
 
     name = "popular"
+    weighs_documents = True
     view = BIGRAMS
     title = "Most-Common"
     choose_when = "you need a baseline: any method must beat it"
@@ -32,7 +33,9 @@ class Popular(Model):
     share_: Floats = learned(array("float32", "n_labels"))  # share of the documents; 0 for a label without documents
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        self.share_ = (np.bincount(Y.indices, minlength=Y.shape[1]) / Y.shape[0]).astype(np.float32)
+        weights = context.document_weights(Y.shape[0])
+        by_label = np.bincount(Y.indices, np.repeat(weights, np.diff(Y.indptr)), Y.shape[1])
+        self.share_ = (by_label / weights.sum()).astype(np.float32)
 
     @cached_property
     def _by_share(self) -> Ints:

@@ -144,6 +144,20 @@ class TrainsInTasks(Protocol):
 
 
 @runtime_checkable
+class WeighsDocuments(Protocol):
+    """Learns more from documents of a larger weight; an ensemble, by those of its members that can."""
+
+    weighs_documents: bool
+
+
+@runtime_checkable
+class WeighsLabels(Protocol):
+    """Ranks labels by their probability times the weight of the label."""
+
+    weighs_labels: bool
+
+
+@runtime_checkable
 class TrainsFromCache(Protocol):
     """Trains on documents whose arrays are in files, and makes no copy of that size in memory."""
 
@@ -190,6 +204,8 @@ NEEDS = {
     ZeroShot: ("training without documents needs a method that reads label names", "does not"),
     TrainsInTasks: ("a training on a cluster needs a method that trains in tasks", "does not"),
     Checkpoints: ("a checkpoint needs a method that can resume its training", "cannot"),
+    WeighsDocuments: ("weights of documents need a method that learns by them", "does not"),
+    WeighsLabels: ("weights of labels need a method that ranks by probability times weight", "does not"),
     TrainsFromCache: ("a cache needs a method that trains without the documents in memory", "does not"),
 }
 C = TypeVar("C")

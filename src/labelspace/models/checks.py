@@ -9,12 +9,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.data.objects.frames import is_column
+from labelspace.data.sample_weights import check_weights
 from labelspace.data.texts import check_texts
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.sequences import check_token_ids
 from labelspace.features.views import GIVEN, SEQUENCES, TEXT, VIEWS, Table, Views, is_matrix, n_rows
 from labelspace.kernels import large_arrays
-from labelspace.types import Bools, Csr, LabelSpace
+from labelspace.types import Bools, Csr, Doubles, LabelSpace
 
 BLOCK = 2**20  # values that are checked at a time: the masks of a check stay small, however large the matrix is
 MAX_ANSWER = 2**29  # labels that are returned at once, for all documents: 4 GB of ids and scores
@@ -129,6 +130,23 @@ def check_training(n: int, Y: Csr, labels: object) -> None:
     if len(labels) != Y.shape[1]:
         rule = f"labels must name every column of Y, but there are {len(labels)} names for {Y.shape[1]} columns"
         raise DataError(f"{rule}; give the LabelSpace that Y was built with")
+
+
+def check_sample_weight(given: Any, n: int) -> Doubles | None:  # noqa: ANN401 - whatever the caller gave
+    """Return the weights of n documents, checked; None if all are 1."""
+    weights = None if given is None else check_weights(given, n)
+    return None if weights is None or (weights == 1).all() else weights
+
+
+def check_label_weight(given: Any, n_labels: int) -> Doubles | None:  # noqa: ANN401 - whatever the caller gave
+    """Return the weights of labels, checked; None if all are equal."""
+    if given is None:
+        return None
+    weights = check_weights(given, n_labels, "weights of labels", "labels")
+    if not weights.all():
+        problem = f"that of label {np.flatnonzero(weights == 0)[0]} is 0"
+        raise DataError(f"weights of labels must be above 0, but {problem}; exclude the label from answers instead")
+    return None if (weights == weights[0]).all() else weights
 
 
 def check_widths(views: Views, expected: Mapping[str, int], what: str = "X") -> None:

@@ -7,11 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+import numpy as np
+
 from labelspace.errors import DataError
 from labelspace.features.views import take_rows
 from labelspace.kernels.threads import run_parallel
 from labelspace.training.epochs import early_stopping_rows
-from labelspace.types import Csr, LabelSpace, Progress, no_progress
+from labelspace.types import Csr, Doubles, LabelSpace, Progress, no_progress
 
 Read: TypeAlias = Any  # documents as the method reads them
 Held = tuple[Read, Csr]  # documents that are not trained on, and their labels
@@ -73,6 +75,13 @@ class FitContext:
     load_validation: Callable[[], Held | None] | None = None
     budget: Budget | None = None  # for a method that can leave something out
     executor: Executor | None = None  # of a cluster, for a method that can train in tasks
+    sample_weight: Doubles | None = None  # (n,) of the documents, above 0; None if all weigh the same
+
+    label_weight: Doubles | None = None  # (n_labels,), above 0; None if all labels weigh the same
+
+    def document_weights(self, n: int) -> Doubles:
+        """Return the weights of the documents, 1 unless they are given. Shape (n,)."""
+        return np.ones(n) if self.sample_weight is None else self.sample_weight
 
     @cached_property
     def validation(self) -> Held | None:

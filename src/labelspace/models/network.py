@@ -24,8 +24,7 @@ row-wise Adagrad, which goes on from the gradients of the training; c, which all
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +58,7 @@ from labelspace.training.replay import (
     refusing_overflow,
 )
 from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows
-from labelspace.types import Bools, Csr, Floats, Ints, Longs, Rng, TopK
+from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, Rng, TopK
 
 ROW_BLOCK = 64  # documents per task
 # Of going on learning, chosen on documents held out of train.
@@ -83,6 +82,7 @@ class Network(Model):
     """
 
     name = "network"
+    weighs_documents = True
     trains_from_cache = True
     title = "one hidden layer, binary cross-entropy over all labels"
     choose_when = "a document has many labels, and the labels are at most some tens of thousands"
@@ -121,7 +121,7 @@ class Network(Model):
         def step(_: None, rows: Ints, lr_decay: float) -> None:  # steps 3 and 4
             batch = batch_rows(X, rows, self.input_dropout, rng)
             rates = (self.learning_rate * lr_decay, self.feature_learning_rate * lr_decay)
-            net.train_step(batch, Y, rows, self.dropout, rates, rng)
+            net.train_step(batch, Labels(Y, context.sample_weight, rows), self.dropout, rates, rng)
 
         run_phases(step, [None], X.shape[0], schedule, rng, context.progress)
         self.feature_embeddings_, self.feature_scales_ = quantize_int8(net.features.vectors)  # step 5
@@ -231,6 +231,20 @@ class Network(Model):
         return found
 
 
+class Labels(NamedTuple):
+    """The labels of a batch: some rows of Y, with the weights of all documents, None if they weigh the same."""
+
+    Y: Csr
+    weights: Doubles | None
+    rows: Ints
+
+    def loss_gradient(self, scores: Floats, start: int) -> None:
+        """Replace the scores of a block of labels by the gradient of the loss, each row times its weight."""
+        label_block_bce_gradient(self.Y, self.rows, scores, start)
+        if self.weights is not None:
+            scores *= self.weights[self.rows, None].astype(np.float32)
+
+
 @dataclass
 class HiddenLayerNet:
     """The network in training."""
@@ -247,11 +261,9 @@ class HiddenLayerNet:
         hidden_bias = AdamParameter(np.zeros(hidden_dim, np.float32))
         return cls(features, hidden_bias, OutputLayer.random(log_odds(Y), hidden_dim, rng))
 
-    def train_step(
-        self, batch: Batch, Y: Csr, rows: Ints, dropout: float, rates: tuple[float, float], rng: Rng
-    ) -> None:
-        """Make one step on a batch whose labels are ``Y[rows]``; ``rates`` are of dense weights and of embeddings."""
-        self._step(batch, partial(label_block_bce_gradient, Y, rows), dropout, rates, rng)
+    def train_step(self, batch: Batch, labels: Labels, dropout: float, rates: tuple[float, float], rng: Rng) -> None:
+        """Make one step on a batch with its labels; ``rates`` are of dense weights and of embeddings."""
+        self._step(batch, labels.loss_gradient, dropout, rates, rng)
 
     def _step(
         self, batch: Batch, loss_gradient: LossGradient, dropout: float, rates: tuple[float, float], rng: Rng

@@ -57,6 +57,7 @@ class OneVsRest(LinearModel):
     max_iter: int = parameters.max_iter(100)
     normalize: bool = parameters.normalize()
     random_state: int = parameters.random_state()
+    weighs_documents = True
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = self._scaled(X)
@@ -64,7 +65,7 @@ class OneVsRest(LinearModel):
         frequency = np.diff(documents.indptr)
         self.seen_ = frequency > 0
         bias = np.zeros(Y.shape[1], np.float32)
-        norms = squared_norms(X.data, X.indptr, BIAS)
+        norms, weights = squared_norms(X.data, X.indptr, BIAS), context.document_weights(X.shape[0])
         trained = [NO_WEIGHTS] * Y.shape[1]
 
         options = self._solver
@@ -81,7 +82,7 @@ class OneVsRest(LinearModel):
             alpha = np.empty_like(signs)
             seed = self.random_state * Y.shape[1] + start
             order = np.empty(X.shape[0], np.int32)
-            solve_squared_hinge(csr_arrays(X), norms, signs, BIAS, options, seed, w, alpha, order)  # step 2
+            solve_squared_hinge(csr_arrays(X), norms, weights, signs, BIAS, options, seed, w, alpha, order)  # step 2
             for lane, label in enumerate(labels):
                 own = np.ascontiguousarray(w[:-1, lane])
                 large = np.flatnonzero(np.abs(own) >= max(self.threshold, 1e-12)).astype(np.int32)  # step 3

@@ -106,12 +106,14 @@ def explanation_report(text: str | None, explanation: Explanation, in_color: boo
 def _lines(explanation: Explanation) -> list[tuple[str, RenderableType]]:
     speak_for, against = explanation.for_and_against()
     features = (f"{each.column} {each.share:+.2f}" for each in explanation.features[:8])
+    values = (f"{printable(each.name)} {each.share:+.2f}" for each in explanation.values)
     named = (f"{printable(text)!r} ({kind})" for text, kind in explanation.named_by)
     steps = (f"{printable(node.name)} ({node.probability:.2f})" for node in explanation.path)
     known: dict[str, RenderableType | None] = {
         "for": _words(speak_for),
         "against": _words(against),
         "features": Text("  ".join(features)),
+        "beside": Text("  ".join(values)),
         "named by": Text(", ".join(named)),
         "members": _members(explanation) if explanation.members else None,
         "path": Text(" > ".join(steps)),

@@ -47,12 +47,14 @@ def _marked(text: str, explanation: Explanation) -> str:
 def _rows(explanation: Explanation) -> list[tuple[str, str]]:
     speak_for, against = explanation.for_and_against(8)
     features = [WordShare(str(each.column), 0, 0, each.share) for each in explanation.features[:12]]
+    values = [WordShare(each.name, 0, 0, each.share) for each in explanation.values]
     named = (f"“{escape(text)}” ({escape(kind)})" for text, kind in explanation.named_by)
     steps = (f"{escape(node.name)} <span class='soft'>({node.probability:.2f})</span>" for node in explanation.path)
     rows = {
         "for": _chips(speak_for),
         "against": _chips(against),
         "features": _chips(features),
+        "beside": _chips(values),
         "named by": ", ".join(named),
         "members": _members(explanation) if explanation.members else "",
         "path": " › ".join(steps),

@@ -205,9 +205,7 @@ class LoadedModel:
     def load(cls, folder: Path, read_tagger: Callable[[Path], Tagger] = Tagger.load) -> "LoadedModel":
         """Read a model, and warm it up: kernels are compiled and pages read before the first request."""
         manifest, tagger = store.read_unreplaced(folder, lambda: (store.read_manifest(folder), read_tagger(folder)))
-        if tagger.ready_made:
-            problem = f"{folder} was trained on ready-made features"
-            raise ParameterError(f"a served model must read texts, but {problem}; train one on texts")
+        check_reads_text(tagger, folder)
         changed = datetime.fromtimestamp((folder / "model.json").stat().st_mtime, UTC)
         created = changed.isoformat(timespec="seconds")
         written_by = str(manifest.get("versions", {}).get("labelspace", "?"))
@@ -298,6 +296,14 @@ class LoadedModel:
             "has_map": isinstance(model, HasLabelPoints),
             "precision": self.precision_table(),
         }
+
+
+def check_reads_text(tagger: Tagger, folder: str | Path) -> None:
+    """Raise ParameterError for a model that reads more than the text, or something else, and so cannot be served."""
+    reads = "ready-made features" if tagger.ready_made else ", ".join(tagger.side_columns.names)
+    if reads:
+        problem = f"{folder} reads {reads}"
+        raise ParameterError(f"a served model must read the text and nothing else, but {problem}; train one on texts")
 
 
 class ServedModel:

@@ -157,8 +157,7 @@ class LabelChoice(NamedTuple):
     @property
     def gives_probabilities(self) -> bool:
         """True if scores are probabilities: the method is calibrated, and ranks by them."""
-        rank_by = str(self.model.get_params().get("optimize", ""))
-        return isinstance(self.model, Calibrated) and not rank_by.startswith("PS")
+        return isinstance(self.model, Calibrated) and bool(getattr(self.model, "ranks_by_probability", True))
 
     def are_read(self, inputs: Inputs) -> Bools:
         """Return whether the model knows a word of each document; features that come ready-made always count."""

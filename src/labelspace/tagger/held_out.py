@@ -11,10 +11,12 @@ import scipy.sparse as sp
 
 from labelspace.data.document_sketch import document_hashes
 from labelspace.data.label_mapping import widened
+from labelspace.data.side_columns import plain_row, with_values
 from labelspace.estimator import Stateful, learned
-from labelspace.estimator.state_constraints import array, must, offsets, sparse
+from labelspace.estimator.parameter_constraints import anything, list_of, mapping, optional
+from labelspace.estimator.state_constraints import array, must, offsets, plain, sparse
 from labelspace.kernels.tokenize import Bytes
-from labelspace.types import Bools, Csr, Dataset, LabelSpace, Longs
+from labelspace.types import Bools, Csr, Dataset, LabelSpace, Longs, SideColumns, TextWithValues
 
 
 class HeldOutDocuments(Stateful):
@@ -22,7 +24,7 @@ class HeldOutDocuments(Stateful):
 
     >>> from labelspace.data.texts import dataset_from_names
     >>> documents = dataset_from_names(["bake bread", "grill fish"], [["bread"], ["fish"]])
-    >>> HeldOutDocuments.of(documents).dataset(documents.labels.extended(["toast"])).texts
+    >>> HeldOutDocuments.of(documents).dataset(documents.labels.extended(["toast"]), SideColumns()).texts
     ['bake bread', 'grill fish']
     """
 
@@ -30,6 +32,7 @@ class HeldOutDocuments(Stateful):
 
     text_bytes_: Bytes = learned(array("uint8", "n_text_bytes"))
     text_starts_: Longs = learned(offsets("n_texts", into="n_text_bytes"))
+    values_: list[dict[str, Any]] | None = learned(plain(optional(list_of(mapping(anything())))), default=None)
     features_: Csr = learned(sparse("float32", "n", "n_features"))  # without columns if there are texts
     labels_: Csr = learned(sparse("float32", "n", "n_labels"))
 
@@ -40,6 +43,9 @@ class HeldOutDocuments(Stateful):
         X = documents.X if documents.texts is None else None
         empty = sp.csr_matrix((len(documents), 0), dtype=np.float32)
         made.text_bytes_, made.text_starts_ = _joined(documents.texts or [])
+        made.values_ = None
+        if any(isinstance(text, TextWithValues) for text in documents.texts or []):
+            made.values_ = list(map(plain_row, documents.texts or []))
         made.features_ = empty if X is None else sp.csr_matrix(X, dtype=np.float32)
         made.labels_ = sp.csr_matrix(documents.Y, dtype=np.float32)
         return made
@@ -49,6 +55,7 @@ class HeldOutDocuments(Stateful):
         n_texts = len(self.text_starts_) - 1
         must(self.labels_.shape[0] > 0, "held-out documents")
         must(n_texts in (0, self.labels_.shape[0]), "a text of each held-out document, or none")
+        must(self.values_ is None or len(self.values_) == n_texts, "the values beside each held-out text")
         must(n_texts == 0 or self.features_.shape[1] == 0, "texts or features of held-out documents")
         must(bool((self.labels_.data == 1).all()), "ones as labels of held-out documents")
 
@@ -60,9 +67,12 @@ class HeldOutDocuments(Stateful):
     def __len__(self) -> int:
         return int(self.labels_.shape[0])
 
-    def dataset(self, labels: LabelSpace) -> Dataset:
-        """Return the documents, with the labels of the model."""
+    def dataset(self, labels: LabelSpace, beside: SideColumns) -> Dataset:
+        """Return the documents, with the labels of the model, and the columns beside the texts that it reads."""
         texts = _split(self.text_bytes_, self.text_starts_)
+        if self.values_ is not None:
+            rows = zip(texts, self.values_, strict=True)
+            texts = [with_values(text, row, beside, "a held-out document") for text, row in rows]
         X, Y = self.features_.copy(), self.labels_.copy()  # sorted in place: a file may have them in any order
         for matrix in (X, Y):
             matrix.sum_duplicates()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from labelspace.data.objects.inputs import Documents, dataset_inputs, read_inputs
 from labelspace.data.records import Record, batch_inputs, record_batches
-from labelspace.errors import DataError
-from labelspace.features.views import Views, ViewTransformer, is_matrix
+from labelspace.errors import DataError, ParameterError
+from labelspace.features.views import View, Views, ViewTransformer, is_matrix
 from labelspace.labels.tag_options import TagOptions
 from labelspace.models.base import Model
 from labelspace.models.capabilities import UsesLabelText
 from labelspace.models.checks import Inputs, check_k
+from labelspace.models.registry import methods
 from labelspace.tagger.answers import DocumentAnswer
-from labelspace.types import Columns, Csr, Dataset, Fields, LabelSpace
+from labelspace.types import Columns, Csr, Dataset, Fields, LabelSpace, SideColumns
 
 if TYPE_CHECKING:
     from labelspace.tagger.tagger import Tagger
@@ -62,8 +63,17 @@ class InputReader(NamedTuple):
         """Return the labels' own texts under the view of the model; None if the model does not learn from them."""
         if self.features is None or not isinstance(self.model, UsesLabelText) or not self.model.label_text:
             return None
-        features: Csr = self.features.transform(labels.texts())[self.model.view.name]
+        features: Csr = self.features.transform_labels(labels.texts())[self.model.view.name]
         return features
+
+
+def check_side_columns(model: Model, views: Sequence[View], beside: SideColumns) -> None:
+    """Raise ParameterError for columns beside the texts and a method that reads no matrix."""
+    if beside and not any(view.is_matrix for view in views):
+        names = ", ".join(beside.names)
+        able = ", ".join(name for name, each in methods().items() if each.view.is_matrix)
+        rule = f"columns beside the text need a method that reads a matrix, but {model.name} reads the text only"
+        raise ParameterError(f"{rule}; leave out {names}, or train with --method {able}")
 
 
 # Both bound memory: the first the texts and features of a batch, the second its labels where k is in the thousands.

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from labelspace import store
 from labelspace.data.document_sketch import DocumentSketch
-from labelspace.data.objects.document_reader import saved_fields
+from labelspace.data.objects.document_reader import saved_columns, saved_fields
 from labelspace.estimator import Stateful
 from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.features.views import TEXT, ViewTransformer
 from labelspace.models.registry import load_model
 from labelspace.tagger.held_out import HeldOutDocuments
 from labelspace.tagger.lineage import read_lineage, write_lineage
-from labelspace.types import Columns, LabelSpace
+from labelspace.types import LabelSpace, plain_layout
 
 if TYPE_CHECKING:
     from labelspace.tagger.tagger import Tagger
@@ -34,9 +33,9 @@ def save(tagger: Tagger, folder: str | Path, force: bool) -> None:
     """Write a tagger to a folder; with ``force`` even to a folder that holds other files."""
     about: dict[str, Any] = {"method": tagger.model.name}
     if tagger.columns_ is not None:
-        about["columns"] = asdict(tagger.columns_)
+        about["columns"] = plain_layout(tagger.columns_)
     if tagger.fields_ is not None:
-        about["fields"] = asdict(tagger.fields_)
+        about["fields"] = plain_layout(tagger.fields_)
     if tagger.lineage_:
         about[LINEAGE] = write_lineage(tagger.lineage_)
     parts: dict[str, Stateful | None] = {"model": tagger.model, FEATURES: tagger.features_}
@@ -60,7 +59,7 @@ def _assembled(cls: type[T], folder: str | Path, manifest: dict[str, Any], verif
     tagger = cls(model)
     tagger.labels_ = model.labels_ or LabelSpace.numbered(model.n_labels_)
     if "columns" in manifest:
-        tagger.columns_ = Columns(**manifest["columns"])
+        tagger.columns_ = saved_columns(manifest["columns"])
     if "fields" in manifest:
         tagger.fields_ = saved_fields(manifest["fields"])
     tagger.features_ = part(FEATURES, ViewTransformer)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, Unpack, overload
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace import metrics
@@ -15,6 +17,7 @@ from labelspace.data.document_sketch import DocumentSketch
 from labelspace.data.objects.document_reader import DataOptions, DocumentReader, Labels
 from labelspace.data.objects.inputs import Documents, document_names, read_inputs
 from labelspace.data.records import Record
+from labelspace.data.sample_weights import given_weights, label_weights
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.explain import Explanation
 from labelspace.explain.explainer import Explainer
@@ -35,11 +38,11 @@ from labelspace.options import check_names
 from labelspace.tagger import learning, saving
 from labelspace.tagger.answers import Answer, Answers, LabelChoice, Selections, Tags, best_evidence, members_topk
 from labelspace.tagger.held_out import HeldOutDocuments
-from labelspace.tagger.inputs import InputReader, Validation, document_answers, stream
+from labelspace.tagger.inputs import InputReader, Validation, check_side_columns, document_answers, stream
 from labelspace.tagger.learning import Rejected
 from labelspace.tagger.lineage import Version, labels_version, learn_version
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
-from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
+from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, SideColumns, TopK, no_progress
 
 Text = str | Mapping[str, Any]  # a text, or the row of a table for a tagger that learned from one
 
@@ -107,16 +110,22 @@ class Tagger:
         *,
         progress: Progress | None = None,
         keep_texts: bool = False,
+        sample_weight: npt.ArrayLike | str | None = None,
+        label_weight: Mapping[str, float] | None = None,
         **options: Unpack[DataOptions],
     ) -> Self:
         """Learn from texts and the names of their labels, or from features and a matrix of labels; see docs/python.md.
 
         For a table, ``text`` and ``labels`` name columns: ``fit(df, text="title", labels="tags")``. ``options`` are
         those of ``DataOptions``. ``keep_texts`` keeps the texts, for explanations that show the documents that voted.
+        ``sample_weight`` says how much each document counts: numbers of at least 0, or the column of a table with them.
+        ``label_weight`` says how much a right label is worth, by name; all others are worth 1.
         """
         check_names(options, DataOptions)
         documents = DocumentReader(options).dataset(data, labels)
-        return self.fit_dataset(documents, progress=progress, keep_texts=keep_texts)
+        if sample_weight is not None:
+            documents = replace(documents, sample_weight=given_weights(data, sample_weight, len(documents)))
+        return self.fit_dataset(documents, progress=progress, keep_texts=keep_texts, label_weight=label_weight)
 
     def fit_dataset(
         self,
@@ -128,6 +137,7 @@ class Tagger:
         budget: Budget | None = None,
         keep_texts: bool = False,
         executor: Executor | None = None,
+        label_weight: Mapping[str, float] | None = None,
     ) -> Self:
         """Learn from a Dataset; ``cache`` has features that were fitted on the same documents before.
 
@@ -139,13 +149,17 @@ class Tagger:
             rule = f"texts are kept for a method that names training documents, but {self.model.name} does not"
             raise ParameterError(f"{rule}; leave keep_texts out, or train blend or neighbors")
         progress = progress or no_progress
+        worth = None if label_weight is None else label_weights(label_weight, train.labels)
+        train = train.weighty()
         features: ViewTransformer | None = None
         inputs: Inputs = train.inputs
         if train.X is None or not any(view.is_matrix for view in self.model.views(train)):
             if train.texts is None:
                 rule = f"{self.model.name} reads texts, but the data holds ready-made features"
                 raise DataError(f"{rule}; give a file with texts")
-            features = ViewTransformer(self.views(train))
+            views = self.views(train)
+            check_side_columns(self.model, views, train.beside)
+            features = ViewTransformer(views, train.beside)
             inputs = features.fit_transform(train.texts, cache=cache, progress=progress)
         # Not before: a failure above leaves the tagger as it was.
         self.columns_ = train.columns
@@ -161,6 +175,8 @@ class Tagger:
             checkpoint=checkpoint,
             budget=budget,
             executor=executor,
+            sample_weight=train.sample_weight,
+            label_weight=worth,
         )
         if features is not None:
             features.keep(self.model.widths_)
@@ -493,6 +509,12 @@ class Tagger:
     def ready_made(self) -> bool:
         """True if the tagger was trained on ready-made features, and takes them in place of texts."""
         return self.features_ is None
+
+    @property
+    def side_columns(self) -> SideColumns:
+        """The columns that the tagger reads beside the text, such as a price."""
+        beside = None if self.features_ is None else self.features_.beside_
+        return SideColumns() if beside is None else beside.columns
 
     def inputs_of(self, documents: Dataset) -> Documents:
         """Return what the tagger reads of a data set: texts, or features with as many columns as in training."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError
-from labelspace.types.arrays import Bools, Csr
+from labelspace.types.arrays import Bools, Csr, Doubles
 from labelspace.types.label_space import LabelSpace
+from labelspace.types.side_columns import SideColumns
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,12 @@ class Columns:
 
     inputs: tuple[str, ...]
     outputs: tuple[tuple[str, ...], ...]
+    beside: SideColumns = SideColumns()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inputs", tuple(self.inputs))
         object.__setattr__(self, "outputs", tuple(map(tuple, self.outputs)))
-        names = self.inputs + self.output_names
+        names = self.inputs + self.output_names + self.beside.names
         if not all(isinstance(name, str) for name in names):
             raise DataError(f"columns must be named by texts, but are {names}; write for example title")
         for what, given in (("inputs", self.inputs), ("outputs", self.outputs)):
@@ -39,8 +42,8 @@ class Columns:
                 raise DataError(f"{what} must name at least one column, but one is empty; write for example title")
         duplicates = [name for name in names if names.count(name) > 1]
         if duplicates:
-            rule = f"each column must be named once, as input or output, but {duplicates[0]!r} is named twice"
-            raise DataError(f"{rule}; remove one")
+            rule = "each column must be named once, as input or output"
+            raise DataError(f"{rule}, but {duplicates[0]!r} is named twice; remove one")
         for name in self.output_names:  # else a label's column would be ambiguous
             longer = [other for other in self.output_names if other.startswith(name + ": ")]
             if longer:
@@ -84,6 +87,7 @@ class Fields:
     indicators: bool = False
     normalize_labels: bool = False  # labels that differ in case or spaces only are one label
     features: str = "features"  # the column of ready-made features, if any
+    beside: SideColumns = SideColumns()
 
     def __post_init__(self) -> None:
         for key in ("text", "labels"):
@@ -91,6 +95,16 @@ class Fields:
             if not all(isinstance(name, str) and name for name in names):
                 raise DataError(f"columns must be named by texts, but {key} are {names}; write for example title")
             object.__setattr__(self, key, names)
+        twice = next((name for name in self.beside.names if name in (*self.text, *self.labels, self.id)), None)
+        if twice is not None:
+            rule = f"each column must be named once, but {twice!r} stands beside the text and is text, labels or id too"
+            raise DataError(f"{rule}; remove one")
+
+
+def plain_layout(layout: Columns | Fields) -> dict[str, Any]:
+    """Return what columns hold as plain values, without columns beside the texts where there are none."""
+    plain = asdict(layout)
+    return plain if layout.beside else {key: value for key, value in plain.items() if key != "beside"}
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,7 @@ class Dataset:
     columns: Columns | None = None  # if the documents are rows of a table
     fields: Fields | None = None  # the columns that were read, if the documents are rows of a file
     filtered: Csr | None = None  # (n, n_labels): labels that do not count for a document, neither right nor wrong
+    sample_weight: Doubles | None = None  # (n,): how much each document counts in training; None if all count the same
 
     def __post_init__(self) -> None:
         if self.texts is None and self.X is None:
@@ -115,6 +130,7 @@ class Dataset:
             raise DataError(f"{rule}; pass the LabelSpace that Y was built with")
         n = self.Y.shape[0]
         parts = {"texts": self.texts, "feature rows": self.X, "rows of filtered labels": self.filtered, "ids": self.ids}
+        parts["weights"] = self.sample_weight
         for what, part in parts.items():
             if part is None:
                 continue
@@ -127,13 +143,27 @@ class Dataset:
         return int(self.Y.shape[0])
 
     @property
+    def beside(self) -> SideColumns:
+        """Return the columns that stand beside the texts."""
+        layout = self.columns or self.fields
+        return SideColumns() if layout is None else layout.beside
+
+    @property
     def inputs(self) -> Csr | Sequence[str]:
         """Return the input of a model: ready-made features if any, else the texts."""
         return self.X if self.X is not None else (self.texts or [])
+
+    def weighty(self) -> Dataset:
+        """Return the documents of a weight above 0, which keep their ids, or the numbers of their rows, from 1."""
+        if self.sample_weight is None or self.sample_weight.all():
+            return self
+        ids = list(map(str, range(1, len(self) + 1))) if self.ids is None else self.ids
+        return replace(self, ids=ids).rows(np.flatnonzero(self.sample_weight))
 
     def rows(self, index: npt.ArrayLike) -> Dataset:
         """Return the documents with these row numbers, in this order."""
         at = np.asarray(index, dtype=np.int64)
         texts, ids = (None if values is None else [values[i] for i in at] for values in (self.texts, self.ids))
-        X, filtered = (None if matrix is None else matrix[at] for matrix in (self.X, self.filtered))
-        return replace(self, Y=self.Y[at], texts=texts, X=X, ids=ids, filtered=filtered)
+        arrays = (self.X, self.filtered, self.sample_weight)
+        X, filtered, weights = (None if array is None else array[at] for array in arrays)
+        return replace(self, Y=self.Y[at], texts=texts, X=X, ids=ids, filtered=filtered, sample_weight=weights)

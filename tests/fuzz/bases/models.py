@@ -7,12 +7,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
+from labelspace.data.side_columns import with_values
 from labelspace.data.synthetic import planted
 from labelspace.index.exact import Exact
 from labelspace.models.registry import METHODS, create, method
 from labelspace.tagger import Tagger
 from labelspace.tagger.held_out import HeldOutDocuments
-from labelspace.types import Columns, Dataset, Hierarchy, LabelSpace
+from labelspace.types import Columns, Dataset, Fields, Hierarchy, LabelSpace, SideColumns, TextWithValues
 from tests.models.text2text.t5_folder import write_t5_folder
 from tests.models.variants import OTHERS, PRETRAINED, SMALL
 
@@ -51,6 +54,7 @@ def _models() -> Iterator[tuple[str, Fitted]]:
     yield "neighbors-table", _table
     for kind in ("texts", "features"):
         yield f"neighbors-learned-{kind}", _learned(kind == "features")
+    yield "blend-beside", _beside
     for name in ("neighbors", "lexical"):
         yield f"{name}-edited", _edited(name)
     yield "lexical-labels", lambda: Tagger("lexical").fit_labels(documents().labels)
@@ -123,6 +127,24 @@ def _learned(ready_made: bool) -> Fitted:
         return tagger.learn(given)
 
     return learn
+
+
+def beside(text: str, columns: SideColumns) -> TextWithValues:
+    """A text with a value for each column beside it."""
+    row = dict.fromkeys(columns.numeric, len(text) % 7) | dict.fromkeys(columns.categorical, text[:2])
+    return with_values(text, {**row, columns.vectors: [1.0, 0.0, len(text) % 3]}, columns, "a document")
+
+
+def _beside() -> Tagger:
+    """With columns beside the text, weights of documents, and stored documents."""
+    columns = SideColumns(("price",), ("brand",), "emb")
+    given = replace(documents(), X=None, fields=Fields(beside=columns))
+    given = replace(given, texts=[beside(text, columns) for text in given.texts])
+    tagger = Tagger("blend", members="neighbors,one_vs_rest", n_folds=1, boosting_rounds=5)
+    weighted = replace(given, sample_weight=np.linspace(0.5, 2, len(given)))
+    tagger.fit_dataset(weighted, label_weight={given.labels.names[0]: 2.0})
+    tagger.held_out_ = HeldOutDocuments.of(given.rows(range(8)))
+    return tagger
 
 
 def _table() -> Tagger:

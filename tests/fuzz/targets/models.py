@@ -31,7 +31,7 @@ from labelspace.tagger import Tagger
 from labelspace.tagger.answers import DocumentAnswer
 from labelspace.tagger.versions import history
 from labelspace.types import TopK
-from tests.fuzz.bases.models import documents
+from tests.fuzz.bases.models import beside, documents
 from tests.fuzz.targets.outcome import Attempts, BadAnswerError
 
 TEXTS = ["", "w1 w2 w3 label 3 w3", "nothing known é\u2028\0", " ".join(f"w{i % 90}" for i in range(300))]
@@ -51,7 +51,7 @@ def run(base: str, folder: Path, out: Path) -> tuple[str, str]:
     show(tagger, attempts)
     attempts(history, folder)
     if tagger.held_out_ is not None:
-        attempts(lambda: document_values(tagger, tagger.held_out_.dataset(tagger.labels_)))
+        attempts(lambda: document_values(tagger, tagger.held_out_.dataset(tagger.labels_, tagger.side_columns)))
     if isinstance(tagger.model, AddsLabels):
         attempts(tagger.add_label, "one more", documents_of(tagger))
         attempts(tagger.remove_label, "one more")
@@ -116,6 +116,8 @@ def check_filter(tagger: Tagger, attempts: Attempts, options: SelectOptions) -> 
 
 def documents_of(tagger: Tagger):  # noqa: ANN201 - texts or a matrix
     """A few odd documents, as the tagger takes them."""
+    if tagger.side_columns:
+        return [beside(text, tagger.side_columns) for text in TEXTS]
     return _given.X[[0, 1, 2, 3]] if tagger.ready_made else TEXTS
 
 
@@ -148,7 +150,7 @@ def check_answer(tagger: Tagger, attempts: Attempts, top: TopK | None, k: int) -
 def check_shares(explanations: list[Explanation]) -> None:
     """Refuse shares that do not add up, or that would be printed as no JSON."""
     for why in explanations:
-        shares = sum(word.share for word in why.words) + sum(feature.share for feature in why.features)
+        shares = sum(part.share for part in (*why.words, *why.features, *why.values))
         if not abs(shares + why.remainder - why.total) <= 1e-4 * max(1.0, abs(why.total)):
             raise BadAnswerError(f"shares must add up to {why.total}, but give {shares} and {why.remainder}")
         json.loads(json_text(why.to_dict()), parse_constant=_refuse_constant)

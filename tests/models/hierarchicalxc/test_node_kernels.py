@@ -113,7 +113,7 @@ def test_nodes_trained_in_one_call_equal_those_trained_one_by_one(logistic):
     X, positive_rows = data.X, data.Y.tocsc()
     cuts = np.array([[0, 5, 12], [0, 2, 5], [5, 6, 12], [3, 4, 5]])
     roots = np.array([True, False, False, False])
-    options = ClassifierOptions(logistic, 1.0, SolverOptions(2.0, 0.1, 20), 0.001)
+    options = ClassifierOptions(logistic, 1.0, SolverOptions(2.0, 0.1, 20), 0.001, np.ones(300))
     features, weights, stops, biases = train_nodes(
         csr_arrays(X), 200, csr_arrays(positive_rows), cuts, roots, options, 7
     )
@@ -137,7 +137,7 @@ def test_nodes_trained_in_one_call_equal_those_trained_one_by_one(logistic):
 
 
 def test_nodes_of_documents_without_features_have_a_bias_alone():
-    options = ClassifierOptions(True, 1.0, SolverOptions(1.0, 0.1, 20), 0.0)
+    options = ClassifierOptions(True, 1.0, SolverOptions(1.0, 0.1, 20), 0.0, np.ones(6))
     X, positive_rows = sp.csr_matrix((6, 5), dtype=np.float32), sp.csc_matrix(np.eye(6, 2, dtype=np.float32))
     features, weights, stops, biases = train_nodes(
         csr_arrays(X), 5, csr_arrays(positive_rows), np.array([[0, 1, 2]]), np.array([True]), options, 0

@@ -12,7 +12,7 @@ def fit(data, label, C, l1, tolerance=1e-5, max_iter=2000, seed=0):
     X, by_feature = data.X, data.X.tocsc()
     v, positives = np.zeros(X.shape[1] + 1, np.float32), data.Y[:, label].tocsc().indices
     norms, options = squared_norms(X.data, X.indptr, 1.0), SolverOptions(C, tolerance, max_iter)
-    problem = LabelProblem(csr_arrays(X), csr_arrays(by_feature), norms, l1, options)
+    problem = LabelProblem(csr_arrays(X), csr_arrays(by_feature), norms, np.ones(X.shape[0]), l1, options)
     n_iter = solve_l1_squared_hinge(problem, positives, seed, v)
     return np.append(np.sign(v[:-1]) * np.maximum(np.abs(v[:-1]) - l1, 0), v[-1]), n_iter
 

@@ -35,7 +35,7 @@ def test_the_best_ranked_violating_labels_become_active():
 def objectives(training, X, Y):
     """The primal and the dual, in NumPy; at the optimum one is the other's negative."""
     problem, active = training.problem, training.active
-    C, l1 = problem.C, problem.l1[:, None]
+    C, l1 = problem.C[0], problem.l1[:, None]
     X, Y = X.toarray().astype(float), Y.toarray() > 0
     a = np.zeros(Y.shape)
     for i, n in enumerate(active.sizes):
@@ -56,7 +56,7 @@ def test_the_duality_gap_closes(n_selected):
     data = planted(n=80, d=60, l=12, seed=2)
     Y = data.Y[np.diff(data.Y.indptr) > 0]
     X = with_bias_column(data.X[np.diff(data.Y.indptr) > 0])
-    training = SeparationTraining(X, Y, 1.0, 0.05, n_selected, average=False)
+    training = SeparationTraining(X, Y, np.ones(X.shape[0]), 0.05, n_selected, average=False)
     training.problem.allowed[:] = True  # the twin knows no other labels
     rng = np.random.default_rng(0)
     gaps = []
@@ -72,7 +72,9 @@ def test_the_duality_gap_closes(n_selected):
 def test_the_average_weighs_each_step_by_its_number():
     data = planted(n=40, d=30, l=8, seed=3)
     X, order = with_bias_column(data.X), np.random.default_rng(0).permutation(40).astype(np.int32)
-    whole, stepwise = (SeparationTraining(X, data.Y, 1.0, 0.05, 3, average) for average in (True, False))
+    whole, stepwise = (
+        SeparationTraining(X, data.Y, np.ones(X.shape[0]), 0.05, 3, average) for average in (True, False)
+    )
     mean, total = np.zeros((X.shape[1], 8)), 0
     for t, document in enumerate(np.concatenate([order, order]), 1):
         stepwise.run_pass(document[None])

@@ -18,6 +18,7 @@ from labelspace.cli.arguments import (
     Json,
     ModelPath,
     OptionGroup,
+    given_text,
     with_label_files,
 )
 from labelspace.cli.console import console, print_json, print_line
@@ -91,7 +92,7 @@ def predict(
     elif file is not None:
         predict_stream(file, request, reading, None if out is None else Path(out), quiet=as_json)
     else:
-        predict_texts(texts or [], request, as_json)
+        predict_texts([given_text(text, tagger) for text in texts or []], request, as_json)
     note_reranking(reranker)
 
 

@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -32,7 +32,7 @@ from labelspace.kernels import large_arrays
 from labelspace.store import sealed
 from labelspace.store.atomic import locked, replacing_folder
 from labelspace.store.labels import label_arrays, parse_labels, write_names
-from labelspace.types import Columns, Csr, Dataset, Fields, LabelSpace
+from labelspace.types import Columns, Csr, Dataset, Fields, LabelSpace, plain_layout
 from labelspace.version import __version__
 
 Array = npt.NDArray[Any]
@@ -70,8 +70,8 @@ def save_documents(folder: Path, documents: Dataset, key: Mapping[str, Any], rep
             "key": key,
             "said": reported,
             "name": documents.name,
-            "columns": None if documents.columns is None else asdict(documents.columns),
-            "fields": None if documents.fields is None else asdict(documents.fields),
+            "columns": None if documents.columns is None else plain_layout(documents.columns),
+            "fields": None if documents.fields is None else plain_layout(documents.fields),
             "widths": {name: getattr(documents, name).shape[1] for name in MATRICES if f"{name}.data" in arrays},
             "n_characters": {name: stored.n_characters for name, stored in texts.items()},
             "arrays": {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()},
@@ -93,13 +93,14 @@ def open_documents(folder: Path, key: Mapping[str, Any], map_file: MapFile) -> t
             raise UnusableError(f"{name} was changed since it was written")
     arrays = {name: _mapped(folder / name, dtype, shape, map_file) for name, (dtype, shape) in about["arrays"].items()}
     columns, fields = about["columns"], about["fields"]
+    texts: dict[str, Any] = {name: _texts(arrays, name, n) for name, n in about["n_characters"].items()}
     documents = Dataset(
         labels=_labels((folder / store.LABELS).read_bytes(), arrays),
         name=about["name"],
         columns=None if columns is None else Columns(**columns),
         fields=None if fields is None else Fields(**fields),
         **{name: _csr(arrays, name, width) for name, width in about["widths"].items()},
-        **{name: _texts(arrays, name, n) for name, n in about["n_characters"].items()},
+        **texts,
     )
     return documents, about["said"]
 
@@ -252,6 +253,8 @@ class CacheFolder:
     def read(self, path: str | Path, options: ReadOptions | None = None) -> Dataset:
         """Read a data set into the folder; a file that was read before, and did not change, is not read again."""
         options = options or ReadOptions()
+        if options.side_columns or options.vectors_file or (options.columns is not None and options.columns.beside):
+            raise DataError("a cache keeps texts, but columns stand beside them; leave out these columns, or --cache")
         key = document_key(Path(path), options)
         stored = self.folder / DOCUMENTS
         try:

@@ -18,19 +18,21 @@ from labelspace.data.dataset_builder import assemble
 from labelspace.data.label_mapping import merge_spellings
 from labelspace.data.objects.frames import Frame, to_frame
 from labelspace.data.objects.given_labels import indicator_labels, label_rows, read_labels, to_label_space
-from labelspace.data.objects.inputs import Documents, frame_texts, to_matrix
+from labelspace.data.objects.inputs import Documents, frame_texts, frame_values, to_matrix
 from labelspace.data.read_options import NO_SEPARATOR, ReadOptions, TableOptions
 from labelspace.data.records import Record
-from labelspace.data.table import name_list, row_labels, row_text, table_columns
+from labelspace.data.side_columns import VECTORS, check_vectors, dataset_with_vectors
+from labelspace.data.table import name_list, row_labels, row_text, side_columns, table_columns
 from labelspace.data.texts import check_texts
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator.state_constraints import must
 from labelspace.options import Option
-from labelspace.types import Columns, Csr, Dataset, Fields, LabelSpace
+from labelspace.types import Columns, Csr, Dataset, Fields, Floats, LabelSpace, SideColumns
 
 Labels = Any
 """Names, ids or a matrix of 0 and 1, of any package; or the columns of a table with them."""
 _STANDARD = Fields()  # the columns that need not be named
+_VECTORS = "The column of vectors beside the text, or an array with a row for each document."
 _LABEL_NAMES = "The names of the columns of a matrix of labels, or of label ids."
 
 
@@ -38,6 +40,7 @@ class DataOptions(TableOptions, total=False):
     """How Python objects are read as documents with labels."""
 
     label_names: Annotated[Sequence[str] | LabelSpace, Option(_LABEL_NAMES)]
+    vectors: Annotated[Any, Option(_VECTORS)]
 
 
 class DocumentReader:
@@ -60,10 +63,18 @@ class DocumentReader:
         self.options, self.known, self.fields = options, known, fields
         self.separator = ReadOptions(label_separator=options.get("label_separator")).label_separator
         self.columns = table_columns(options) or (None if "text" in options else columns)
+        self.beside = ReadOptions(beside=side_columns(options), fields=fields).side_columns
+        self.vectors: Floats | None = None
+        vectors = options.get("vectors")
+        if vectors is not None and not isinstance(vectors, str):
+            self.vectors = check_vectors(np.asarray(vectors), "vectors")
+            self.vectors_name, self.beside = self.beside.vectors or VECTORS, replace(self.beside, vectors=None)
 
     def dataset(self, data: Documents, labels: Labels = None) -> Dataset:
         """Return the documents and their labels as a data set."""
         found = self._read(data, labels)
+        if self.vectors is not None:
+            found = dataset_with_vectors(found, self.vectors, self.vectors_name, "vectors")
         if not (self.options.get("normalize_labels") or (self.fields is not None and self.fields.normalize_labels)):
             return found
         merged, _ = merge_spellings(found, 0 if self.known is None else len(self.known))
@@ -82,7 +93,8 @@ class DocumentReader:
             return self._of_frame(frame, labels)
         matrix = to_matrix(data)
         texts = None if matrix is not None else check_texts(data)
-        for name in self.options.keys() & {"text", "inputs", "outputs", "id"}:
+        of_table = {"text", "inputs", "outputs", "id", "numeric", "categorical"}
+        for name in self.options.keys() & (of_table if self.vectors is not None else {*of_table, "vectors"}):
             kind = type(data).__name__
             raise ParameterError(f"{name} names a column of a table, but the data are a {kind}; leave it out")
         if texts is None:
@@ -121,9 +133,10 @@ class DocumentReader:
         id_column = self._id_column(frame)
         ids = map(str, range(len(frame))) if id_column is None else _ids(frame, id_column)
         rows = zip(ids, frame.rows([*columns.inputs, *columns.output_names]), strict=True)
+        texts = frame_values(frame, [row_text(row, columns) for row in frame.rows(columns.inputs)], columns.beside)
         records = (
-            Record(name, row_text(row, columns), None, row_labels(row, columns), line)
-            for line, (name, row) in enumerate(rows, start=1)
+            Record(name, text, None, row_labels(row, columns), line)
+            for line, (text, (name, row)) in enumerate(zip(texts, rows, strict=True), start=1)
         )
         return assemble(records, f"the {frame.kind}", self.known, columns)
 
@@ -137,7 +150,7 @@ class DocumentReader:
                 remedy = f"write text={next(iter(frame.names), 'title')!r}"
                 raise DataError(f"the column with the texts must be named, but {problem}; {remedy}")
             return self._of_matrix(numbers, labels)
-        texts, id_column = frame_texts(frame, text), self._id_column(frame)
+        texts, id_column = frame_values(frame, frame_texts(frame, text), self.beside), self._id_column(frame)
         separator, indicators = None, False
         if names:
             separator = self.separator or (self.fields or Fields(label_separator=None)).label_separator
@@ -145,7 +158,7 @@ class DocumentReader:
             separator = None if separator == NO_SEPARATOR else separator
         else:
             Y, space = self._labels(labels, len(frame))
-        fields = Fields(text, names, id_column, separator, indicators)
+        fields = Fields(text, names, id_column, separator, indicators, beside=self.beside)
         ids = None if id_column is None else _ids(frame, id_column)
         return Dataset(Y, space, texts, ids=ids, fields=fields)
 
@@ -188,11 +201,28 @@ def saved_fields(saved: Any) -> Fields:  # noqa: ANN401 - of a file
             must(isinstance(value, list) and all(map(_is_str, value)), f"names of columns as {key}")
         elif key in ("id", "label_separator"):
             must(value is None or isinstance(value, str), f"a text as {key}")
+        elif key == "beside":
+            saved = {**saved, key: saved_side_columns(value)}
         elif key == "features":
             must(isinstance(value, str), "a name of a column as features")
         else:
             must(isinstance(value, bool), f"true or false as {key}")
     return Fields(**saved)
+
+
+def saved_columns(saved: Any) -> Columns:  # noqa: ANN401 - of a file
+    """Return the columns of a table that a model was saved with; the columns beside its texts are checked."""
+    return Columns(**{**saved, "beside": saved_side_columns(saved.get("beside", {}))})
+
+
+def saved_side_columns(saved: Any) -> SideColumns:  # noqa: ANN401 - of a file
+    """Return the columns beside the texts that a model was saved with, checked."""
+    must(isinstance(saved, Mapping) and saved.keys() <= {"numeric", "categorical", "vectors"}, "columns beside texts")
+    for key in ("numeric", "categorical"):
+        names = saved.get(key, [])
+        must(isinstance(names, list) and all(map(_is_str, names)), f"names of columns as {key}")
+    must(saved.get("vectors") is None or _is_str(saved["vectors"]), "a name of a column as vectors")
+    return SideColumns(**saved)
 
 
 def _ids(frame: Frame, name: str) -> list[str]:

@@ -9,10 +9,11 @@ import scipy.sparse as sp
 
 from labelspace.data.label_mapping import widened
 from labelspace.data.objects.frames import Frame, Given, is_column, is_frame, to_frame
+from labelspace.data.side_columns import with_values
 from labelspace.data.table import row_text, row_texts
 from labelspace.data.texts import check_texts
 from labelspace.errors import DataError
-from labelspace.types import Columns, Dataset, Fields
+from labelspace.types import Columns, Dataset, Fields, SideColumns
 
 Documents = Any
 """Texts, features or a table, of any package."""
@@ -108,8 +109,22 @@ def _of_frame(frame: Frame, columns: Columns | None, fields: Fields | None, read
     if ready_made:
         return frame.numbers()
     if columns is not None:
-        return [row_text(row, columns) for row in frame.rows(columns.inputs)]
-    return None if fields is None or not fields.text else frame_texts(frame, fields.text)
+        return frame_values(frame, [row_text(row, columns) for row in frame.rows(columns.inputs)], columns.beside)
+    if fields is None or not fields.text:
+        return None
+    return frame_values(frame, frame_texts(frame, fields.text), fields.beside)
+
+
+def frame_values(frame: Frame, texts: list[str], beside: SideColumns) -> list[str]:
+    """Return the texts of a table with the values of the columns that stand beside them.
+
+    >>> frame_values(to_frame([{"price": 3.5}]), ["Rye"], SideColumns(["price"]))[0].values
+    {'price': 3.5}
+    """
+    if not beside:
+        return texts
+    rows = zip(texts, frame.rows(beside.names), strict=True)
+    return [with_values(text, row, beside, f"row {number}") for number, (text, row) in enumerate(rows)]
 
 
 def frame_texts(frame: Frame, names: Sequence[str]) -> list[str]:

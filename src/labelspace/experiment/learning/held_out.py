@@ -47,7 +47,7 @@ def stored_held_out(tagger: Tagger) -> HeldOut | None:
     """Return the sample that is stored with a model."""
     if tagger.held_out_ is None:
         return None
-    return HeldOut(tagger.held_out_.dataset(tagger.labels_), STORED)
+    return HeldOut(tagger.held_out_.dataset(tagger.labels_, tagger.side_columns), STORED)
 
 
 def given_held_out(tagger: Tagger, file: Path | None, data: Path | None, options: ReadOptions) -> HeldOut | None:

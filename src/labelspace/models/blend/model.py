@@ -20,6 +20,7 @@ without them, and tell above which probability a given share of the labels is ri
 """
 
 import re
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -31,7 +32,7 @@ import scipy.sparse as sp
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import Constraint, integer, list_of, one_of, real, text
-from labelspace.estimator.state_constraints import must, part, parts, plain
+from labelspace.estimator.state_constraints import array, must, part, parts, plain
 from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Language, language_of
 from labelspace.features.views import GIVEN, STEM_BIGRAMS, STEMS, TEXT, VIEWS, WORDS, View, Views, joined_parts
 from labelspace.models import checks, parameters
@@ -77,7 +78,7 @@ from labelspace.models.blend.stacking_model import (
 )
 from labelspace.models.blend.stacking_table import MemberTopK, StackingTable
 from labelspace.models.blend.steps import Steps
-from labelspace.models.blend.training import HeldOut, MemberTraining
+from labelspace.models.blend.training import HeldOut, MemberTraining, Training
 from labelspace.models.capabilities import KnowsWords, PartialFit, ReadsLabelNames
 from labelspace.models.checks import Inputs
 from labelspace.models.evidence import Evidence
@@ -94,6 +95,7 @@ METRIC = Constraint(
     lambda value: isinstance(value, str) and re.fullmatch(r"(P|nDCG|R|RP|PSP|PSnDCG)@[1-9]\d*", value) is not None,
 )
 MAX_JUDGED = 500  # documents of a batch that are predicted before they are learned: more cost time, and tell little
+MIN_WORTH = 1e-6  # of a label, relative to the largest: a probability times it must not vanish
 PREDICTED_AT_ONCE = 8192  # documents per batch: the stacking table of all documents may not fit into memory
 
 
@@ -112,6 +114,8 @@ class Blend(Model):
     choose_when = "labels should be as good as they get: the default"
     resumes_training = True
     trains_in_tasks = True
+    weighs_documents = True
+    weighs_labels = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {FAST: {"effort": FAST}, BEST: {"effort": BEST}}
     effort: str = param(
         NORMAL, one_of(*EFFORTS), "What training and prediction may cost: fewer members and folds, or more of them."
@@ -141,6 +145,7 @@ class Blend(Model):
     rejections_: Rejections | None = learned(
         part(Rejections, optional=True, n_labels="n_labels", n_features="n_compared"), default=None
     )
+    label_weight_: Floats | None = learned(array("float32", "n_labels", optional=True), default=None)  # at most 1
     language_: str = learned(plain(one_of(UNKNOWN, *NAMES)), default=UNKNOWN)
     language_share_: float = learned(plain(real(at_least=0, at_most=1)), default=1.0)  # of the texts
     out_of_fold: Sequence[HeldOut] = ()  # kept of a training with a budget, for members to be left out
@@ -155,6 +160,8 @@ class Blend(Model):
 
     def check_state(self) -> None:
         """Check that the members have the model's labels, and the views that they will read unchecked."""
+        weights = self.label_weight_
+        must(weights is None or bool(((weights > 0) & (weights <= 1)).all()), "weights of labels above 0, at most 1")
         for member, view in zip(self.members_, self.member_views_, strict=True):
             must(view == TEXT.name or is_member_view(view), f"a view {view}")
             width = sum(self._width(VIEWS[part]) for part in joined_parts(view))
@@ -201,9 +208,12 @@ class Blend(Model):
         self.member_views_ = [member.view for member in members]
         self._set_language(views)
         fingerprint = self._fingerprint(members, views, Y, context)
-        views, Y, held_out = self._split(views, Y, context.validation)
+        train, held_out = self._split(Training(views, Y, context.sample_weight), context.validation)
+        views, Y = train.views, train.Y
         self.pairs_ = count_pairs(Y)
         self.recalibration_ = self.rejections_ = None
+        worth = context.label_weight
+        self.label_weight_ = None if worth is None else np.maximum(worth / worth.max(), MIN_WORTH).astype(np.float32)
         folds = [] if held_out is not None else training.folds(Y, self.n_folds, self.effort, self.random_state)
         fold_sizes = [Y.shape[0] - len(fold.held) for fold in folds]
         steps = Steps(training.plan(members, fold_sizes, Y.shape[0]), context.progress)
@@ -215,14 +225,14 @@ class Blend(Model):
             FinishedSteps(folder, fingerprint).in_use() as finished,
         ):
             if context.executor is not None:
-                data = training.StepData(settings, views, Y, folds, k)
+                data = training.StepData(settings, train, folds, k)
                 training.train_on_cluster(context.executor, data, finished, context.progress)
             trainer = MemberTraining(settings, steps, finished, context.budget)
             predicted: list[HeldOut] = []
             for number, fold in enumerate(folds, 1):
                 if not predicted or not trainer.must_skip_fold(number, len(folds)):
-                    predicted.append(trainer.out_of_fold(number, fold, views, Y, k))
-            predicted = self._keep(trainer.final_members(views, Y), predicted)  # step 6
+                    predicted.append(trainer.out_of_fold(number, fold, train, k))
+            predicted = self._keep(trainer.final_members(train), predicted)  # step 6
             if held_out is not None:
                 documents, truth = held_out
                 predicted = [HeldOut(self.member_topk(documents), truth, self.pairs_)]
@@ -235,17 +245,18 @@ class Blend(Model):
         found = language_of(self.language, views[TEXT.name] if TEXT.name in views.tables else [])
         self.language_, self.language_share_ = found.name, found.share
 
-    def _split(self, views: Views, Y: Csr, validation: Held | None) -> tuple[Views, Csr, Held | None]:
+    def _split(self, train: Training, validation: Held | None) -> tuple[Training, Held | None]:
         """Part the documents for the members from the validation documents, or a sample, for the stacking model."""
         self.trained_rows = None
         # Members are trained once, without a sample, if training them again would cost too much.
-        holds_out_once = Y.shape[0] > training.MAX_OUT_OF_FOLD and self.n_folds is None and self.effort != BEST
+        n = train.Y.shape[0]
+        holds_out_once = n > training.MAX_OUT_OF_FOLD and self.n_folds is None and self.effort != BEST
         if validation is not None or not holds_out_once:
-            return views, Y, validation
-        held = training.held_out_folds(Y.shape[0], 1, self.random_state)[0]
-        rest = np.setdiff1d(np.arange(Y.shape[0]), held)
+            return train, validation
+        held = training.held_out_folds(n, 1, self.random_state)[0]
+        rest = np.setdiff1d(np.arange(n), held)
         self.trained_rows = rest
-        return views.rows(rest), Y[rest], (views.rows(held), Y[held])
+        return train.rows(rest), (train.views.rows(held), train.Y[held])
 
     def _keep(self, members: Mapping[int, Model], predicted: Sequence[HeldOut]) -> list[HeldOut]:
         """Keep these members, by their place, their views, and what they predicted."""
@@ -320,6 +331,7 @@ class Blend(Model):
             "params": self.get_params(),
             "members": [[str(member), member_params(member, self.random_state, self.language_)] for member in members],
             "data": [*training_data(views, Y, context.labels), *held],
+            **({} if context.sample_weight is None else {"weights": zlib.crc32(context.sample_weight.tobytes())}),
         }
 
     def _predict(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
@@ -397,6 +409,9 @@ class Blend(Model):
         for member, view in zip(members, self.member_views_, strict=True):
             left_out += _learn_or_name(member, view, new)
         self.members_, self.recalibration_, self.rejections_ = members, recalibration, rejections
+        if self.label_weight_ is not None:  # a new label is worth as much as most
+            further = np.full(new.n_labels - len(self.label_weight_), np.median(self.label_weight_), np.float32)
+            self.label_weight_ = np.append(self.label_weight_, further)
         self.pairs_ = add_pairs(self.pairs_, new.Y[np.flatnonzero(new.are_complete)])
         return left_out
 
@@ -484,10 +499,16 @@ class Blend(Model):
     def _label_weights(self) -> Floats | None:
         """The factors, at most 1, of the labels' probabilities when labels are ranked; None if all are equal."""
         if not self.optimize.startswith("PS"):
-            return None
+            return self.label_weight_
         weights = propensity_weights(self.pairs_.counts.astype(np.float64), int(self.pairs_.n_documents[0]))
+        weights = weights if self.label_weight_ is None else weights * self.label_weight_
         relative: Floats = (weights / weights.max()).astype(np.float32)
         return relative
+
+    @property
+    def ranks_by_probability(self) -> bool:
+        """True unless weights of labels count in the ranks."""
+        return not self.optimize.startswith("PS") and getattr(self, "label_weight_", None) is None
 
     def report(self) -> dict[str, Any]:
         """Return what was chosen on held-out documents, and the language if a member uses it."""

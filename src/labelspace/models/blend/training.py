@@ -25,10 +25,10 @@ from labelspace.models.blend.members import BEST, FAST, NORMAL, Member, member_p
 from labelspace.models.blend.stacking_model import Cooccurrence, count_pairs
 from labelspace.models.blend.stacking_table import MemberTopK
 from labelspace.models.blend.steps import Step, Steps
-from labelspace.models.capabilities import PredictsTwice
+from labelspace.models.capabilities import PredictsTwice, WeighsDocuments
 from labelspace.models.fit_context import Budget, Executor, FitContext
 from labelspace.models.registry import create
-from labelspace.types import Bools, Csr, LabelSpace, Longs, Progress, TopK, no_progress
+from labelspace.types import Bools, Csr, Doubles, LabelSpace, Longs, Progress, TopK, no_progress
 
 
 class Fold(NamedTuple):
@@ -36,6 +36,19 @@ class Fold(NamedTuple):
 
     held: Longs
     stacked: Longs
+
+
+class Training(NamedTuple):
+    """Documents to train members on."""
+
+    views: Views
+    Y: Csr
+    weights: Doubles | None  # (n,) of the documents; None if all weigh the same
+
+    def rows(self, rows: Longs) -> "Training":
+        """Return the documents with these row numbers."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Training(self.views.rows(rows), self.Y[rows], weights)
 
 
 class HeldOut(NamedTuple):
@@ -74,13 +87,14 @@ class MemberSettings:
         return create(member.method, **{**params, **self.tuned.get(member, {})})
 
     def train(
-        self, member: Member, views: Views, Y: Csr, progress: Progress = no_progress, checkpoint: Path | None = None
+        self, member: Member, train: Training, progress: Progress = no_progress, checkpoint: Path | None = None
     ) -> Model:
         """Return a member that is trained on its view of the documents."""
         model = self.create(member)
         model.check_params()
-        context = FitContext(self.labels, progress, checkpoint)
-        return model.fit_checked(view_for(model, views, member.view), Y, context).keep_for_prediction()
+        weights = train.weights if isinstance(model, WeighsDocuments) else None
+        context = FitContext(self.labels, progress, checkpoint, sample_weight=weights)
+        return model.fit_checked(view_for(model, train.views, member.view), train.Y, context).keep_for_prediction()
 
 
 class MemberTraining:
@@ -105,21 +119,21 @@ class MemberTraining:
         budget.left_out.append(f"fold {fold} of {n_folds}")
         return True
 
-    def out_of_fold(self, number: int, fold: Fold, views: Views, Y: Csr, k: int) -> HeldOut:
+    def out_of_fold(self, number: int, fold: Fold, train: Training, k: int) -> HeldOut:
         """Return the k labels that members predict for documents held out of their training; folds count from 1."""
-        train = np.setdiff1d(np.arange(Y.shape[0]), fold.held)
-        topk = self._predict_fold(number, views.rows(train), Y[train], views.rows(fold.stacked), k)
-        return HeldOut(topk, Y[fold.stacked], count_pairs(Y[train]))
+        rest = train.rows(np.setdiff1d(np.arange(train.Y.shape[0]), fold.held))
+        topk = self._predict_fold(number, rest, train.views.rows(fold.stacked), k)
+        return HeldOut(topk, train.Y[fold.stacked], count_pairs(rest.Y))
 
-    def _predict_fold(self, fold: int, views: Views, Y: Csr, held: Views, k: int) -> MemberTopK:
-        """Return what each member, trained on ``views``, predicts for the documents held out."""
+    def _predict_fold(self, fold: int, train: Training, held: Views, k: int) -> MemberTopK:
+        """Return what each member, trained on some documents, predicts for the documents held out."""
         predicted = []
         for number, member in enumerate(self.members, 1):
             key = member_key(number, fold)
-            kept = self.finished.read_topk(key, (held.n, k), Y.shape[1])
+            kept = self.finished.read_topk(key, (held.n, k), train.Y.shape[1])
             if kept is None:
                 with self.steps.running() as progress:
-                    top = predict_member(self._train(key, member, views, Y, progress), held, member.view, k)
+                    top = predict_member(self._train(key, member, train, progress), held, member.view, k)
                 self.finished.keep_topk(key, top, self.steps.last_seconds)
             else:
                 top, seconds = kept
@@ -127,7 +141,7 @@ class MemberTraining:
             predicted.append(top)
         return side_by_side(predicted)
 
-    def final_members(self, views: Views, Y: Csr) -> dict[int, Model]:
+    def final_members(self, train: Training) -> dict[int, Model]:
         """Return the members, trained on all documents, by their place; members over the budget are left out."""
         trained: dict[int, Model] = {}
         begin = 0.0 if self.budget is None else self.budget.spent
@@ -135,14 +149,14 @@ class MemberTraining:
             if trained and self._must_skip(member, [self.members[at] for at in trained], begin):
                 continue
             key, untrained = member_key(number), self.settings.create(member)
-            widths = {untrained.view.name: view_width(views, member.view)}
-            model = self.finished.read_member(key, untrained, widths, Y.shape[1])
+            widths = {untrained.view.name: view_width(train.views, member.view)}
+            model = self.finished.read_member(key, untrained, widths, train.Y.shape[1])
             if model is None:
                 with self.steps.running() as progress:
-                    model = self._train(key, member, views, Y, progress)
+                    model = self._train(key, member, train, progress)
                 self.finished.keep_member(key, model)
             else:
-                model.attach_labels(None if self.labels is None else self.labels.counted(Y))
+                model.attach_labels(None if self.labels is None else self.labels.counted(train.Y))
                 self.steps.skip()
             trained[number - 1] = model
         return trained
@@ -162,9 +176,9 @@ class MemberTraining:
         self.budget.left_out.append(str(member))
         return True
 
-    def _train(self, key: str, member: Member, views: Views, Y: Csr, progress: Progress) -> Model:
+    def _train(self, key: str, member: Member, train: Training, progress: Progress) -> Model:
         checkpoint = self.finished.training_folder(key, self.settings.create(member))
-        return self.settings.train(member, views, Y, progress, checkpoint)
+        return self.settings.train(member, train, progress, checkpoint)
 
 
 def member_key(number: int, fold: int | None = None) -> str:
@@ -219,8 +233,7 @@ class StepData:
     """The data and settings that all steps share."""
 
     settings: MemberSettings
-    views: Views
-    Y: Csr
+    train: Training
     folds: Sequence[Fold]
     k: int  # labels that a member of a fold predicts
 
@@ -260,15 +273,15 @@ def _made(data: StepData, step: MemberStep) -> TopK | dict[str, bytes]:
     """Return the predictions of a member of a fold, or the files of a member on all documents."""
     member = data.settings.members[step.member - 1]
     if step.fold is None:
-        model = data.settings.train(member, data.views, data.Y)
+        model = data.settings.train(member, data.train)
         with tempfile.TemporaryDirectory(prefix="labelspace-") as folder:
             path = Path(folder) / "member"
             store.save(path, step.about, {"model": model}, None)
             return {file.name: file.read_bytes() for file in path.iterdir()}
     fold = data.folds[step.fold - 1]
-    train = np.setdiff1d(np.arange(data.Y.shape[0]), fold.held)
-    model = data.settings.train(member, data.views.rows(train), data.Y[train])
-    return predict_member(model, data.views.rows(fold.stacked), member.view, data.k)
+    rest = np.setdiff1d(np.arange(data.train.Y.shape[0]), fold.held)
+    model = data.settings.train(member, data.train.rows(rest))
+    return predict_member(model, data.train.views.rows(fold.stacked), member.view, data.k)
 
 
 MIN_DOCUMENTS = 50  # with fewer there is nothing to learn from

@@ -122,7 +122,7 @@ def train_linear_classifiers(
     blocks = node_blocks(len(inner))
     trained: dict[int, tuple[Ints, Floats, Longs, Floats]] = {}
 
-    options = ClassifierOptions(True, BIAS, SolverOptions(C, TOLERANCE, MAX_PASSES), threshold)
+    options = ClassifierOptions(True, BIAS, SolverOptions(C, TOLERANCE, MAX_PASSES), threshold, np.ones(X.shape[0]))
 
     def train(start: int, stop: int) -> None:
         for at in range(start, stop):

@@ -90,6 +90,7 @@ class LabelTree(Model):
 
     name = "label_tree"
     trains_from_cache = True
+    weighs_documents = True
     title = "Parabel, Bonsai, PLT: linear classifiers along a tree of labels"
     choose_when = "labels are thousands to millions"
     trains_in_tasks = True
@@ -264,6 +265,9 @@ class LabelTree(Model):
     def _label_embeddings(self, X: Csr, documents: sp.csc_matrix, seen: Ints, context: FitContext) -> Csr:
         if self.tree == "hierarchy":
             return sp.csr_matrix((len(seen), 0), dtype=np.float32)
+        if context.sample_weight is not None:
+            documents = documents.copy()
+            documents.data *= context.sample_weight[documents.indices]
         Z = pifa_embeddings(X, documents, None if len(seen) <= MANY_LABELS else CENTROID_FEATURES)
         if not self.label_text:
             return Z
@@ -305,7 +309,9 @@ class LabelTree(Model):
     ) -> None:
         """Train the classifiers of all nodes of all trees; ``columns`` are the documents of each tree's labels."""
         flat = all(tree.level[-1] == 1 for tree in forest)
-        options = ClassifierOptions(self.loss == "logistic", BIAS, self._solver(flat, C), float(self.threshold))
+        weights = context.document_weights(X.shape[0])
+        solver = self._solver(flat, C)
+        options = ClassifierOptions(self.loss == "logistic", BIAS, solver, float(self.threshold), weights)
         training = NodeTraining(X, columns, forest, self.roots_, options, self.random_state)
         nodes = TrainedNodes(len(self.label_), trained)
         done, total = 0, sum(len(training.parts_of(n, node)) for n, tree in enumerate(forest) for node in tree.inner)

@@ -58,6 +58,7 @@ SAMPLE = 1000  # training documents tagged from the others to choose m and p
 N_NEIGHBORS = (10, 20, 50, 100)  # candidates
 POWERS = (1.0, 2.0, 4.0, 8.0)  # candidates
 CHOICE_K = 5  # ranks that count in the choice
+NO_WEIGHTS = np.zeros(0, np.float32)  # of documents that all weigh the same
 SHOWN_VOTERS = 10  # nearest documents that voted for a label, in an explanation
 SHOWN_COLUMNS = 15  # columns that a voter shares with the document, in an explanation
 
@@ -86,6 +87,7 @@ class Neighbors(Model):
     name = "neighbors"
     title = "k nearest neighbors (cosine)"
     names_documents = True
+    weighs_documents = True
     choose_when = "training must be instant, labels are very many, or near duplicates are common"
     n_neighbors: int | None = param(None, integer(1), "Nearest training documents that vote; none chooses on a sample.")
     power: float | None = param(None, real(at_least=0), "Exponent of similarity in a vote; none chooses on a sample.")
@@ -109,6 +111,8 @@ class Neighbors(Model):
     label_starts_: Ints = learned(offsets("n_documents", into="n_pairs"))
     n_neighbors_: int = learned(plain(integer(1)))  # m
     power_: float = learned(plain(real(at_least=0)))  # p
+    # Of the documents; None if all weigh the same, as in models saved before there were weights.
+    weights_: Floats | None = learned(array("float32", "n_documents", at_least=0, optional=True), default=None)
     pruning_: float = learned(plain(real(at_least=0, below=1)), default=0.0)  # models saved before pruning existed
 
     _last_voters: tuple[tuple[Any, ...], tuple[Ints, Floats]] | None = None
@@ -122,6 +126,7 @@ class Neighbors(Model):
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X)
         self.pruning_ = float(self.pruning)
+        self.weights_ = None if context.sample_weight is None else context.sample_weight.astype(np.float32)
         self._set_index(append_rows(empty_index(X.shape[1]), self._prune_documents(X)))  # step 1
         self.labels_of_, self.label_starts_ = compact_ids(Y.indices.copy(), Y.shape[1]), Y.indptr.copy()
         numbers = N_NEIGHBORS if self.n_neighbors is None else (self.n_neighbors,)
@@ -148,6 +153,8 @@ class Neighbors(Model):
     def partial_fit(self, new: NewDocuments) -> Sequence[str]:
         """Append documents to the index, with their labels; a document whose labels are not known votes for none."""
         self._set_index(append_rows(self._index, self._prune(normalize_rows(new.X))))
+        if self.weights_ is not None:
+            self.weights_ = np.append(self.weights_, np.ones(new.X.shape[0], np.float32))
         self.labels_of_ = compact_ids(np.concatenate([self.labels_of_, new.Y.indices]), new.n_labels)
         ends = self.label_starts_[-1] + new.Y.indptr[1:].astype(np.int64)
         label_starts = np.concatenate([self.label_starts_, ends])
@@ -223,6 +230,7 @@ class Neighbors(Model):
         documents, similarities, products, columns = votes
         baseline = logit(self._label_counts[label] / len(self.common_norms_))
         weights = (similarities / similarities[:1]) ** self.power_
+        weights = weights if self.weights_ is None else weights * self.weights_[documents]
         spans = zip(self.label_starts_[documents].tolist(), self.label_starts_[documents + 1].tolist(), strict=True)
         carry = np.array([label in self.labels_of_[start:stop] for start, stop in spans], bool)
         total, own = float(weights.sum()), float(weights[carry].sum())
@@ -286,14 +294,14 @@ class Neighbors(Model):
         """Rank the labels of documents by their votes; only ``labels`` count, if given."""
         out = TopK.empty(len(near), k)
         given = LabelSets(*(labels or (self.labels_of_, self.label_starts_)))
+        weights = NO_WEIGHTS if self.weights_ is None else self.weights_
         m = min(m, near.shape[1])
 
         def count(start: int, stop: int) -> None:
             part = slice(start, stop)
             votes = thread_zeros("votes", self.n_labels_, np.float32)
-            vote_by_similarity(
-                near[part], similarity[part], m, float(p), given, votes, out.labels[part], out.scores[part]
-            )
+            found = near[part], similarity[part], m, float(p), weights
+            vote_by_similarity(*found, given, votes, out.labels[part], out.scores[part])
 
         run_blocks(count, len(near), ROW_BLOCK)
         return out

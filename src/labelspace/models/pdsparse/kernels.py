@@ -127,7 +127,7 @@ class SeparationProblem(NamedTuple):
     norms: Floats
     allowed: Bools
     l1: Floats
-    C: float
+    C: Doubles  # (n), of each document
     n_selected: int
 
 
@@ -137,6 +137,7 @@ class LabelProblem(NamedTuple):
     X: CsrArrays
     by_feature: CsrArrays
     norms: Floats
+    weights: Doubles  # (n), above 0: they multiply C
     l1: float
     options: SolverOptions
 
@@ -360,7 +361,7 @@ def separation_pass(
         size = add_most_violating(truth, problem.allowed, changes.slot, active, i, scratch)
         for a in range(size):
             positive[a] = a < len(truth)
-        n_changed = correct_active(norms[i], problem.C, active, i, size, scratch, changes)
+        n_changed = correct_active(norms[i], problem.C[i], active, i, size, scratch, changes)
         if grow and V.end[0] + room_needed(V, features, n_changed) > len(V.labels):
             return at, largest
         active.sizes[i] = keep_nonzero(len(truth), active.labels[i], active.alpha[i], size, b)
@@ -404,7 +405,7 @@ def visit_active(
     """
     data, indices, indptr = problem.X
     norms = problem.norms
-    diagonal, shrink = np.float32(0.5 / problem.options.C), np.float32(problem.l1)
+    shrink = np.float32(problem.l1)
     bias = len(v) - 1
     largest = np.float32(0.0)
     pos = 0
@@ -413,6 +414,7 @@ def visit_active(
         margin = v[bias]
         for j in range(indptr[i], indptr[i + 1]):
             margin += data[j] * soft_threshold(v[indices[j]], shrink)
+        diagonal = np.float32(0.5 / (problem.options.C * problem.weights[i]))
         gradient = (margin if positive[i] else -margin) - np.float32(1.0) + diagonal * alpha[i]
         new = max(alpha[i] - gradient / (norms[i] + diagonal), np.float32(0.0))
         if new != alpha[i]:

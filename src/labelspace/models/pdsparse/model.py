@@ -48,7 +48,7 @@ from labelspace.models.pdsparse.kernels import ActiveLabels, GrowingRows, LabelP
 from labelspace.training import epochs
 from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights, with_bias_column
 from labelspace.training.warm_start import WarmOptions, sums_of_squares
-from labelspace.types import Csr, Ints
+from labelspace.types import Csr, Doubles, Ints
 
 LABEL_BLOCK = 2  # labels per task: few, so that an interrupt takes effect soon
 BIAS = 1.0  # the value of the bias feature
@@ -76,6 +76,7 @@ class PDSparse(LinearModel):
     """
 
     name = "pdsparse"
+    weighs_documents = True
     title = "PD-Sparse, PPD-Sparse (Yen et al. 2016, 2017): linear classifiers with L1"
     choose_when = (
         "labels are up to some thousand and linear classifiers should be as good as they get (`per_label`), "
@@ -129,9 +130,9 @@ class PDSparse(LinearModel):
     def _fit_together(self, X: Csr, Y: Csr, context: FitContext) -> None:
         """Train by PD-Sparse."""
         self.squares_ = None  # nothing can be learned later
-        X, Y, held_out = self._split(X, Y, context)
+        X, Y, C, held_out = self._split(X, Y, context)
         with_bias = with_bias_column(self._scaled(X))
-        training = SeparationTraining(with_bias, Y, self.C, self.l1_weight, self.n_selected, self.average)
+        training = SeparationTraining(with_bias, Y, C, self.l1_weight, self.n_selected, self.average)
         rng = np.random.default_rng(self.random_state)
         best, state, weights = -1.0, training.state(), training.weights()
         for post, passes in enumerate((self.max_iter, self.post_max_iter)):
@@ -151,12 +152,16 @@ class PDSparse(LinearModel):
                     break
         self._take(weights)
 
-    def _split(self, X: Csr, Y: Csr, context: FitContext) -> tuple[Csr, Csr, Held | None]:
-        """Return documents to train on, and documents to stop by, or None for these if there are too few."""
+    def _split(self, X: Csr, Y: Csr, context: FitContext) -> tuple[Csr, Csr, Doubles, Held | None]:
+        """Return documents to train on with the C of each, and documents to stop by, None if there are too few."""
+        C = float(self.C) * context.document_weights(X.shape[0])
         if self.patience is not None and context.validation is None:
             rows = epochs.hold_out_rows(Y, epochs.HELD_OUT_SHARE, epochs.MAX_HELD_OUT, self.random_state)
-            return (X, Y, None) if rows is None else (X[rows[0]], Y[rows[0]], (X[rows[1]], Y[rows[1]]))
-        return X, Y, None if self.patience is None else context.validation
+            if rows is None:
+                return X, Y, C, None
+            train, held = rows
+            return X[train], Y[train], C[train], (X[held], Y[held])
+        return X, Y, C, None if self.patience is None else context.validation
 
     def _score(self, held_out: Held) -> float:
         return epochs.r_precision(self._predict(held_out[0], min(epochs.VALIDATION_K, self.n_labels_)), held_out[1])
@@ -169,7 +174,8 @@ class PDSparse(LinearModel):
         documents = Y.tocsc()
         norms = squared_norms(X.data, X.indptr, BIAS)
         n_features = X.shape[1]
-        problem = LabelProblem(csr_arrays(X), csr_arrays(X.tocsc()), norms, float(self.l1_weight), self._solver)
+        weights, by_feature = context.document_weights(X.shape[0]), csr_arrays(X.tocsc())
+        problem = LabelProblem(csr_arrays(X), by_feature, norms, weights, float(self.l1_weight), self._solver)
         bias = np.zeros(Y.shape[1], np.float32)
         trained = [NO_WEIGHTS] * Y.shape[1]
 
@@ -191,14 +197,14 @@ class PDSparse(LinearModel):
 class SeparationTraining:
     """Documents X (n, n_features + 1), whose last column is the bias, and labels Y; steps 1 to 4 and 6 of the model."""
 
-    def __init__(self, X: Csr, Y: Csr, C: float, l1_weight: float, n_selected: int, average: bool) -> None:
+    def __init__(self, X: Csr, Y: Csr, C: Doubles, l1_weight: float, n_selected: int, average: bool) -> None:
         self.n_labels = Y.shape[1]
         l1 = np.full(X.shape[1], l1_weight, np.float32)
         l1[-1] = 0.0
         norms = squared_norms(X.data, X.indptr, 0.0)
         allowed = np.bincount(Y.indices, minlength=self.n_labels) > 0
         n_selected = min(n_selected, self.n_labels)
-        self.problem = SeparationProblem(csr_arrays(X), csr_arrays(Y), norms, allowed, l1, float(C), n_selected)
+        self.problem = SeparationProblem(csr_arrays(X), csr_arrays(Y), norms, allowed, l1, C, n_selected)
         n_own = np.diff(Y.indptr).astype(np.int32)
         room = int(n_own.max()) + max(SELECTIONS * n_selected, MIN_ROOM)
         shape = (X.shape[0], min(room, self.n_labels))
