@@ -351,7 +351,7 @@ class Blend(Model):
         further = stacking.further_table(predicted, table, deep, rows, self.pairs_.log_counts)
         lowest = stacking.lowest_scores(table, probabilities)[rows]
         more = stacking.rank_further(further, self._recalibrated(self.first_pass(further)), lowest, k, weights)
-        best = stacking.best_of_both(TopK(out.labels[rows], out.scores[rows]), more)
+        best = TopK(out.labels[rows], out.scores[rows]).best_of_both(more)
         out.labels[rows], out.scores[rows] = best.labels, best.scores
         return out
 
