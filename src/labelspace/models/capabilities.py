@@ -125,8 +125,8 @@ class HasLabelCodes(Protocol):
 class ZeroShot(Protocol):
     """Tags without training documents, from the names and synonyms of the labels alone."""
 
-    def fit_labels(self, labels: LabelSpace) -> Self:
-        """Get ready from the labels alone."""
+    def fit_labels(self, labels: LabelSpace, label_features: Any = None) -> Self:  # noqa: ANN401 - Inputs
+        """Get ready from the labels alone; ``label_features`` are their texts, for a method that reads vectors."""
 
 
 @runtime_checkable
@@ -164,13 +164,6 @@ class ReadsLabelNames(Protocol):
 
     def relabel(self, labels: LabelSpace) -> None:
         """Take the new names and synonyms of the labels, in place; ids stay."""
-
-
-@runtime_checkable
-class UsesLabelText(Protocol):
-    """Learns from the labels' own texts too; ``label_text`` is their weight."""
-
-    label_text: float
 
 
 NEEDS = {

@@ -18,7 +18,7 @@ import numpy as np
 
 from labelspace import store
 from labelspace.features.language import AUTO
-from labelspace.features.views import Views
+from labelspace.features.views import EMBEDDINGS, GIVEN, Views
 from labelspace.models.base import Model
 from labelspace.models.blend.checkpoints import FinishedSteps
 from labelspace.models.blend.members import BEST, FAST, NORMAL, Member, member_params, view_for, view_width
@@ -67,6 +67,7 @@ class MemberSettings:
     labels: LabelSpace | None
     tuned: Mapping[Member, Mapping[str, Any]]
     language: str = AUTO
+    label_features: Csr | None = None  # the labels' texts under the view of embeddings, or as ready-made features
 
     def create(self, member: Member) -> Model:
         """Return a member that is not trained yet."""
@@ -79,7 +80,8 @@ class MemberSettings:
         """Return a member that is trained on its view of the documents."""
         model = self.create(member)
         model.check_params()
-        context = FitContext(self.labels, progress, checkpoint)
+        is_read = member.view == EMBEDDINGS.name or GIVEN in views.tables
+        context = FitContext(self.labels, progress, checkpoint, self.label_features if is_read else None)
         return model.fit_checked(view_for(model, views, member.view), Y, context).keep_for_prediction()
 
 

@@ -184,8 +184,8 @@ class Lexical(Model):
         """
         self.phrases_ = index_phrases(labels.first(self.n_labels_), self._word_stems)
 
-    def fit_labels(self, labels: LabelSpace) -> Self:
-        """Fit to only the names and synonyms of labels: zero-shot tagging."""
+    def fit_labels(self, labels: LabelSpace, label_features: object = None) -> Self:
+        """Fit to only the names and synonyms of labels, not to their features: zero-shot tagging."""
         self.check_params()
         if not len(labels):
             raise DataError("there must be at least one label, but there are 0; give some labels")
