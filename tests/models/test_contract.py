@@ -415,7 +415,9 @@ def test_bad_input_is_one_clear_line(name, fitted, data):
         with pytest.raises(DataError, match="must know the names of the labels"):
             made(name).fit(X, Y)
     if not isinstance(model, ZeroShot):
-        with pytest.raises(ParameterError, match="without documents needs .* train with --method lexical"):
+        with pytest.raises(
+            ParameterError, match="without documents needs .* train with --method lexical, semantic or blend"
+        ):
             require(made(name), ZeroShot)
 
 

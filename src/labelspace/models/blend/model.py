@@ -93,7 +93,7 @@ from labelspace.models.blend.stacking_table import MemberTopK, StackingTable
 from labelspace.models.blend.steps import Steps
 from labelspace.models.blend.text_evidence import TextEvidence
 from labelspace.models.blend.training import HeldOut, MemberTraining
-from labelspace.models.capabilities import KnowsWords, PartialFit, ReadsLabelNames
+from labelspace.models.capabilities import KnowsWords, PartialFit, ReadsLabelNames, ZeroShot, require
 from labelspace.models.checks import Inputs
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
@@ -268,14 +268,16 @@ class Blend(Model):
     def fit_labels(self, labels: LabelSpace, label_features: Inputs | None = None) -> Self:
         """Fit to only the texts of labels, and to their vectors if these are given: zero-shot tagging."""
         self.check_params()
-        members: list[Model] = [create("lexical", language=self.language).fit_labels(labels)]
-        if label_features is not None:
-            members.append(create("semantic").fit_labels(labels, label_features))
+        members = [create("lexical", language=self.language)]
+        members += [create(VECTORS)] if label_features is not None else []
+        for member in members:
+            require(member, ZeroShot).fit_labels(labels, label_features)
         self.forget()
         self.labels_, self.n_labels_ = members[0].labels_, len(labels)
         self.members_, self.member_views_ = members, [member.view.name for member in members]
         self.widths_ = {view: width for member in members for view, width in member.widths_.items()}
-        self.language_, self.language_share_ = members[0].language_, members[0].language_share_
+        found = language_of(self.language, labels.texts())
+        self.language_, self.language_share_ = found.name, found.share
         self.pairs_ = count_pairs(sp.csr_matrix((0, len(labels)), dtype=np.float32))
         self.recalibration_ = self.rejections_ = None
         self._fit_stacking([], no_progress)
@@ -366,7 +368,8 @@ class Blend(Model):
         self.precision_ = learn_precision(passes.unseen, truth, self.random_state)
         self.consistent_precision_ = learn_consistent_precision(passes.unseen, truth, hierarchy, self.random_state)
         found = zip(truth, passes.unseen, strict=True)
-        return sum(Y.shape[0] * ndcg_at_k(Y, top) for Y, top in found) / max(sum(Y.shape[0] for Y in truth), 1)
+        total = sum(Y.shape[0] * ndcg_at_k(Y, top) for Y, top in found)
+        return float(total / max(sum(Y.shape[0] for Y in truth), 1))
 
     def _n_predicted(self, n_labels: int, k: int = 0) -> int:
         """Return how many labels every member predicts: at least twice as many as become candidates."""
