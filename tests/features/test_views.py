@@ -238,7 +238,7 @@ def test_errors_of_features_are_those_of_views():
 
 
 def test_embeddings_are_a_view_without_its_extra():
-    assert EMBEDDINGS.create().get_params() == {"batch_size": 64}
+    assert EMBEDDINGS.create().get_params() == {"encoder": "granite", "batch_size": 64}
 
 
 # ---- raw texts

@@ -213,6 +213,10 @@ class Estimator(Stateful):
         """Return the parameters; ``deep`` is there for scikit-learn and changes nothing."""
         return {key: getattr(self, key) for key in self.params}
 
+    def saved_params(self) -> dict[str, Any]:
+        """Return the parameters as they are saved: plain values."""
+        return self.get_params()
+
     def set_params(self, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
         """Change parameters; raise ParameterError if one is unknown."""
         self.reject_unknown(params)

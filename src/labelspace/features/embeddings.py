@@ -1,21 +1,22 @@
 """Text embeddings of a pretrained encoder; see docs/encoders.md for the encoders and the extras that bring them."""
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from labelspace.errors import ModelError
 from labelspace.estimator import learned, param
-from labelspace.estimator.parameter_constraints import integer, optional, text
+from labelspace.estimator.parameter_constraints import Constraint, integer, optional, text
 from labelspace.estimator.state_constraints import plain
 from labelspace.features.base import Features
 from labelspace.features.encoders.base import BATCH_SIZE
-from labelspace.features.encoders.registry import check_encoder, load_encoder
+from labelspace.features.encoders.registry import FUNCTION, AnyEncoder, check_encoder, is_function, load_encoder
 from labelspace.features.sparse_matrix import CsrRows, stack_rows
 from labelspace.kernels import large_arrays
 from labelspace.types import Csr, Floats, Progress, no_progress
 
+ENCODER = Constraint("a text, an encoder or a function", lambda value: isinstance(value, str) or is_function(value))
 DEFAULT = "granite"
 EARLIER = "minilm"  # the encoder of models that were saved before there were others
 
@@ -28,7 +29,9 @@ class Embeddings(Features):
 
     name: ClassVar[str] = "embeddings"
 
-    encoder: str = param(DEFAULT, text(), "Encoder of the texts: static, granite or minilm.").for_earlier(EARLIER)
+    encoder: AnyEncoder = param(
+        DEFAULT, ENCODER, "Encoder of the texts: static, granite, minilm, a folder, or hub:owner/name."
+    ).for_earlier(EARLIER)
     batch_size: int = param(BATCH_SIZE, integer(1), "Texts encoded at once.")
 
     embedding_dim_: int = learned(plain(integer(1)), default=384)
@@ -44,6 +47,10 @@ class Embeddings(Features):
         super().check_params()
         check_encoder(self.encoder)
 
+    def saved_params(self) -> dict[str, Any]:
+        """Return the parameters as they are saved: a function of the user stays outside."""
+        return self.get_params() | ({} if isinstance(self.encoder, str) else {"encoder": FUNCTION})
+
     def _learn(self, texts: Sequence[str]) -> None:
         """Note which weights the encoder has."""
         self.check_params()
@@ -55,9 +62,10 @@ class Embeddings(Features):
         self.check_fitted()
         self.check_params()
         encoder = load_encoder(self.encoder)
-        if self.sha256_ not in (None, encoder.sha256):
-            rule = f"the encoder {encoder.name} must have the weights of the training ({str(self.sha256_)[:12]}...)"
-            raise ModelError(f"{rule}, but has others ({encoder.sha256[:12]}...); install those, or train again")
+        found, trained = (encoder.sha256, encoder.embedding_dim), (self.sha256_, self.embedding_dim_)
+        if trained not in (found, (None, found[1])):
+            rule = f"the encoder {encoder.name} must be that of the training, {_described(*trained)}"
+            raise ModelError(f"{rule}, but is {_described(*found)}; give that one, or train again")
         vectors = encoder.encode(texts, self.batch_size)
         columns = large_arrays.empty(vectors.size, np.int32)
         columns.reshape(vectors.shape)[:] = np.arange(encoder.embedding_dim)
@@ -66,10 +74,19 @@ class Embeddings(Features):
 
 
 def embed_texts(
-    texts: Iterable[str], batch_size: int = BATCH_SIZE, progress: Progress = no_progress, *, encoder: str = DEFAULT
+    texts: Iterable[str],
+    batch_size: int = BATCH_SIZE,
+    progress: Progress = no_progress,
+    *,
+    encoder: AnyEncoder = DEFAULT,
 ) -> Floats:
     """Return a unit vector for the meaning of each text: the cosine similarity of two texts is their inner product.
 
-    Nothing is downloaded. ``progress("embed", done, total)`` is called after each batch. Shape (n, embedding_dim).
+    ``encoder`` is as for ``Embeddings``. Nothing is downloaded unless it is of the hub. ``progress("embed", done,
+    total)`` is called after each batch. Shape (n, embedding_dim).
     """
     return load_encoder(encoder).encode(texts, batch_size, progress)
+
+
+def _described(sha256: str | None, embedding_dim: int) -> str:
+    return f"of {embedding_dim} dimensions" + (f" with SHA-256 {sha256[:12]}..." if sha256 else "")

@@ -81,7 +81,7 @@ def _pack_stateful(value: Stateful, bundle: ModelBundle, path: str) -> dict[str,
     value.check_fitted()
     packed: dict[str, Any] = {"name": value.name}
     if isinstance(value, Estimator):
-        given = value.get_params().items()
+        given = value.saved_params().items()
         packed["params"] = {key: v.item() if isinstance(v, np.generic) else v for key, v in given}
     packed["state"] = {key: pack(getattr(value, key), bundle, _join(path, key)) for key in value.state}
     for name, writer in value.files().items():

@@ -21,6 +21,7 @@ from labelspace.explain.explainer import Explainer
 from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.features import features_class
 from labelspace.features.base import Features
+from labelspace.features.encoders import AnyEncoder
 from labelspace.features.views import EMBEDDINGS, FeatureCache, View, ViewTransformer, override
 from labelspace.labels import edits
 from labelspace.labels.coded_names import texts_without_codes
@@ -527,6 +528,14 @@ class Tagger:
             raise NotFittedError("the tagger must be fitted first, but has not been; call fit(texts, labels)")
 
 
-def load(folder: str | Path, verify: bool | None = None) -> Tagger:
-    """Load a saved Tagger, or a saved model as a Tagger."""
-    return Tagger.load(folder, verify)
+def load(folder: str | Path, verify: bool | None = None, *, encoder: AnyEncoder | None = None) -> Tagger:
+    """Load a saved Tagger, or a saved model as a Tagger.
+
+    ``encoder`` is the function that it was trained with, if it was trained with an encoder of its own.
+    """
+    tagger = Tagger.load(folder, verify)
+    if encoder is not None:
+        if tagger.features_ is None:
+            raise ParameterError("encoder is for a model that reads texts, but this one reads features; leave it out")
+        tagger.features_.give_encoder(encoder)
+    return tagger

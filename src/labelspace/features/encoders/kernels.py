@@ -5,8 +5,7 @@ import numpy as np
 from labelspace.kernels.compiled import kernel, part
 from labelspace.types import Floats, Longs
 
-LOG2_E = np.float32(1.44269504)
-LN_2 = (np.float32(0.693359375), np.float32(-2.12194440e-4))  # in two parts, so that the difference is exact
+ANY_ORDER = {"reassoc", "contract", "nnan", "nsz"}  # of sums, so that loops are vectorized
 
 
 @part()
@@ -22,29 +21,76 @@ def exp(x: np.float32) -> np.float32:
     p = p * r + np.float32(1.6666665459e-1)
     p = p * r + np.float32(5.0000001201e-1)
     p = p * r * r + r + np.float32(1.0)
-    return p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return np.float32(p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32))
 
 
-@kernel(fastmath={"reassoc", "contract", "nnan", "nsz"})
-def softmax_rows(scores: Floats, scale: float) -> None:
-    """Replace each row by the softmax of its products times ``scale``."""
-    factor = np.float32(scale)
-    for i in range(scores.shape[0]):
-        row = scores[i]
-        highest = row[0]
-        for j in range(len(row)):
-            highest = max(highest, row[j])
-        total = np.float32(0.0)
-        for j in range(len(row)):
-            row[j] = exp((row[j] - highest) * factor)
-        for j in range(len(row)):
-            total += row[j]
-        inverse = np.float32(1.0) / total
-        for j in range(len(row)):
-            row[j] *= inverse
+@kernel(fastmath=ANY_ORDER)
+def attend(queries: Floats, keys: Floats, values: Floats, out: Floats) -> None:
+    """Write the mean of the values of one text, by attention, for each query: all are (n, heads, dim of a head)."""
+    n_tokens, n_heads, dim = keys.shape
+    factor = np.float32(1.0 / np.sqrt(dim))
+    by_dim, own, scores = (
+        np.empty((dim, n_tokens), np.float32),
+        np.empty((n_tokens, dim), np.float32),
+        np.empty(n_tokens, np.float32),
+    )
+    for head in range(n_heads):
+        for j in range(n_tokens):
+            for d in range(dim):
+                by_dim[d, j] = keys[j, head, d] * factor
+                own[j, d] = values[j, head, d]
+        for i in range(len(queries)):
+            score_tokens(queries[i, head], by_dim, scores)
+            softmax(scores)
+            weigh(scores, own, out[i, head])
 
 
-@kernel(fastmath={"reassoc", "contract", "nnan", "nsz"})
+@kernel(fastmath=ANY_ORDER)
+def score_tokens(query: Floats, by_dim: Floats, scores: Floats) -> None:
+    """Write the product of the query and of each column; its length is a multiple of four."""
+    for j in range(len(scores)):
+        scores[j] = np.float32(0.0)
+    for d in range(0, len(query), 4):
+        a, b, c, e = query[d], query[d + 1], query[d + 2], query[d + 3]
+        first, second, third, fourth = by_dim[d], by_dim[d + 1], by_dim[d + 2], by_dim[d + 3]
+        for j in range(len(scores)):
+            scores[j] += a * first[j] + b * second[j] + c * third[j] + e * fourth[j]
+
+
+@kernel(fastmath=ANY_ORDER)
+def softmax(row: Floats) -> None:
+    """Replace scores by their softmax."""
+    highest = row[0]
+    for j in range(len(row)):
+        highest = max(highest, row[j])
+    for j in range(len(row)):
+        row[j] = exp(row[j] - highest)
+    total = np.float32(0.0)
+    for j in range(len(row)):
+        total += row[j]
+    inverse = np.float32(1.0) / total
+    for j in range(len(row)):
+        row[j] *= inverse
+
+
+@kernel(fastmath=ANY_ORDER)
+def weigh(weights: Floats, rows: Floats, out: Floats) -> None:
+    """Write the sum of the rows, each times its weight; four at a time, so that the sums are read and stored less."""
+    n, dim = rows.shape
+    for d in range(dim):
+        out[d] = np.float32(0.0)
+    whole = n - n % 4
+    for j in range(0, whole, 4):
+        a, b, c, e = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
+        first, second, third, fourth = rows[j], rows[j + 1], rows[j + 2], rows[j + 3]
+        for d in range(dim):
+            out[d] += a * first[d] + b * second[d] + c * third[d] + e * fourth[d]
+    for j in range(whole, n):
+        for d in range(dim):
+            out[d] += weights[j] * rows[j, d]
+
+
+@kernel(fastmath=ANY_ORDER, error_model="numpy")  # a check of each divisor would keep the loop from being vectorized
 def gelu(values: Floats) -> None:
     """Replace x by x times the normal distribution function at x, to 1e-7: Abramowitz and Stegun, 7.1.26."""
     for i in range(len(values)):
@@ -59,10 +105,10 @@ def gelu(values: Floats) -> None:
             p = p * t + np.float32(-0.284496736)
             p = p * t + np.float32(0.254829592)
             tail = np.float32(0.5) * p * t * exp(-z * z)
-            row[j] = x * (np.float32(1.0) - tail if x >= np.float32(0.0) else tail)
+            row[j] = max(x, np.float32(0.0)) - abs(x) * tail
 
 
-@kernel(fastmath={"reassoc", "contract", "nnan", "nsz"})
+@kernel(fastmath=ANY_ORDER)
 def add_and_normalize(x: Floats, added: Floats, gain: Floats, bias: Floats, eps: float) -> None:
     """Add to x, then give each row mean 0 and variance 1 (plus ``eps``), times ``gain`` plus ``bias``."""
     dim = x.shape[1]

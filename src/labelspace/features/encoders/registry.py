@@ -1,30 +1,104 @@
-"""The encoders by name."""
+"""The encoders: by name, in a folder, of the Hugging Face hub, or a function of the user."""
 
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from typing import Any
 
-from labelspace.errors import ParameterError, require
-from labelspace.features.encoders import granite, minilm, static
-from labelspace.features.encoders.base import Encoder
+import numpy as np
 
-NAMES = {"static": granite, "granite": granite, "minilm": minilm}
-"""The module that knows the package and the extra of each name."""
+from labelspace.errors import DataError, ParameterError, require
+from labelspace.features.encoders.base import PACKAGES, Encoder
+from labelspace.types import Floats
+
+HUB = "hub:"
+HUB_FILES = ["*.json", "*.safetensors", "onnx/model.onnx*", "model.onnx*"]
+FUNCTION = "function"  # what a saved model has in place of a function
+AnyEncoder = str | Encoder | Callable[[list[str]], Any]
+"""A name, a folder, ``hub:owner/name``, an encoder, or a function from texts to their vectors."""
+
+
+class GivenEncoder(Encoder):
+    """A function of the user, or an object with a method ``encode``, from a list of texts to an array of vectors."""
+
+    sha256 = None
+
+    def __init__(self, function: Callable[[list[str]], Any]) -> None:
+        self._function = getattr(function, "encode", function)
+        self.name = getattr(function, "__name__", type(function).__name__)
+        found = self._encode_batch(["a"])
+        if found.ndim != 2 or len(found) != 1 or not found.shape[1]:
+            rule = f"the encoder {self.name} must return a vector for each text of a list"
+            raise DataError(f"{rule}, but of one text it returns shape {found.shape}; correct it")
+        self.embedding_dim = found.shape[1]
+
+    def _encode_batch(self, texts: list[str]) -> Floats:
+        found = self._function(texts)
+        try:
+            return np.asarray(found, np.float32)
+        except (TypeError, ValueError) as error:
+            rule = f"the encoder {self.name} must return an array of numbers"
+            raise DataError(f"{rule}, but returns {type(found).__name__} ({error}); correct it") from error
+
+
+def load_encoder(encoder: AnyEncoder) -> Encoder:
+    """Return an encoder; one with a name is loaded once in a process."""
+    if isinstance(encoder, Encoder):
+        return encoder
+    check_encoder(encoder)
+    return _load(encoder) if isinstance(encoder, str) else GivenEncoder(encoder)
+
+
+def is_function(encoder: object) -> bool:
+    """Return whether this turns texts into vectors by itself: a function, or an object with a method ``encode``."""
+    return callable(encoder) or callable(getattr(encoder, "encode", None))
+
+
+def check_encoder(encoder: AnyEncoder) -> None:
+    """Raise an error unless this may be an encoder, and what it needs is installed."""
+    if not isinstance(encoder, str):
+        if not is_function(encoder):
+            rule = "encoder must be a name, a folder, an encoder or a function"
+            raise ParameterError(f"{rule}, but is of type {type(encoder).__name__}; give one of these")
+    elif encoder == FUNCTION:
+        rule = "a model with an encoder of its own must be loaded with it"
+        raise ParameterError(f"{rule}, but there is none; call labelspace.load(folder, encoder=...)")
+    elif encoder in PACKAGES:
+        require(*PACKAGES[encoder], f"the encoder {encoder}")
+    elif encoder.startswith(HUB):
+        require("huggingface_hub", "hub", f"the encoder {encoder}")
+    elif not Path(encoder).is_dir():
+        rule = f"encoder must be one of {', '.join(PACKAGES)}, a folder, or {HUB}owner/name"
+        raise ParameterError(f"{rule}, but is {encoder!r}; choose one")
 
 
 @cache
-def load_encoder(name: str) -> Encoder:
-    """Return an encoder, which is loaded once in a process."""
-    check_encoder(name)
-    if name == "minilm":
-        return minilm.MiniLM()
+def _load(name: str) -> Encoder:
+    # Imported here: networks have kernels of their own, which most commands never need.
+    from labelspace.features.encoders.folder import read_folder
+    from labelspace.features.encoders.granite import FILE, read_granite
+    from labelspace.features.encoders.static import distilled
+    from labelspace.features.encoders.transformer import TransformerEncoder
+
     if name == "granite":
-        return granite.Granite.installed()
-    network = load_encoder("granite")
-    assert isinstance(network, granite.Granite)
-    return static.distilled(network)
+        return read_granite(Path(require(*PACKAGES[name]).pack_dir()) / FILE)
+    if name == "static":
+        network = _load("granite")
+        assert isinstance(network, TransformerEncoder)
+        return distilled(network)
+    if name == "minilm":
+        return read_folder(Path(require(*PACKAGES[name]).get_model_path()), name)
+    if name.startswith(HUB):
+        return read_folder(_downloaded(name.removeprefix(HUB)), name)
+    return read_folder(Path(name), Path(name).name)
 
 
-def check_encoder(name: str) -> None:
-    """Raise an error unless there is an encoder of this name, and its package is installed."""
-    if name not in NAMES:
-        raise ParameterError(f"encoder must be one of {', '.join(NAMES)}, but is {name!r}; choose one")
-    require(NAMES[name].PACKAGE, NAMES[name].EXTRA)
+def _downloaded(repository: str) -> Path:
+    """Return the folder of ``owner/name`` or ``owner/name@revision``, from the hub's cache if it is there."""
+    hub = require("huggingface_hub", "hub")
+    owner_and_name, _, revision = repository.partition("@")
+    try:
+        return Path(hub.snapshot_download(owner_and_name, revision=revision or None, allow_patterns=HUB_FILES))
+    except Exception as error:  # of the network, the hub, or the disk
+        rule = f"the encoder {HUB}{repository} must be downloaded or in the cache, but that failed"
+        raise DataError(f"{rule} ({type(error).__name__}: {error}); try again, or give a folder") from error

@@ -21,10 +21,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from labelspace.features.encoders.base import Encoder
-from labelspace.features.encoders.granite import Granite
 from labelspace.features.encoders.kernels import sum_rows
+from labelspace.features.encoders.transformer import TransformerEncoder
 from labelspace.kernels.compilation import private_folder
 from labelspace.store.atomic import replacing_file
 from labelspace.types import Floats
@@ -33,6 +34,7 @@ FORMAT = 1  # of the table: another number where it is made in another way
 SIF = 1e-4
 BLOCK = 256  # tokens that go through the network at once
 CACHE = "labelspace"
+Halves = npt.NDArray[np.float16]
 
 
 class StaticEncoder(Encoder):
@@ -55,43 +57,43 @@ class StaticEncoder(Encoder):
         return sums
 
 
-def distilled(granite: Granite) -> StaticEncoder:
+def distilled(encoder: TransformerEncoder) -> StaticEncoder:
     """Return the static encoder made from the network, from the cache folder if it was made before."""
-    path = _cache_path(granite.sha256)
-    table = None if path is None else _read(path, len(granite.network.tokens))
+    path = _cache_path(encoder.sha256)
+    table = None if path is None else _read(path, len(encoder.network.tokens))
     if table is None:
-        table = distill(granite)
+        table = distill(encoder)
         if path is not None:
             with suppress(OSError):  # a full disk: it is made again the next time
                 _write(path, table)
     # Of what the table is made of: its own last bits may differ on other machines.
-    sha256 = hashlib.sha256(f"{granite.sha256} {FORMAT}".encode()).hexdigest()
+    sha256 = hashlib.sha256(f"{encoder.sha256} {FORMAT}".encode()).hexdigest()
 
-    def tokenize(text: str) -> list[int]:
-        return granite.tokenizer.encode(f" {text.lower()}")
+    def tokenize(text: str) -> Sequence[int]:
+        return encoder.tokenize(f" {text.lower()}")
 
     return StaticEncoder("static", sha256, table.astype(np.float32), tokenize)
 
 
-def distill(granite: Granite) -> Floats:
+def distill(encoder: TransformerEncoder) -> Halves:
     """Return the weighted vectors of all tokens in float16. Shape (vocabulary, dim)."""
-    n = len(granite.network.tokens)
+    n = len(encoder.network.tokens)
     blocks = [range(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
-    vectors = np.concatenate([granite.encode_tokens([[token] for token in block]) for block in blocks])
+    vectors = np.concatenate([encoder.encode_tokens([[token] for token in block]) for block in blocks])
     vectors -= vectors.mean(axis=0)
     probability = 1 / np.arange(1, n + 1)
     weights = SIF / (SIF + probability / probability.sum())
-    return (vectors * weights[:, None]).astype(np.float16)
+    return np.asarray(vectors * weights[:, None], np.float16)
 
 
-def _cache_path(sha256: str) -> Path | None:
+def _cache_path(sha256: str | None) -> Path | None:
     """Return where the table is kept; None without a folder that only this user can write to."""
     root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = private_folder(os.path.join(root, CACHE)) if os.path.isabs(root) and hasattr(os, "geteuid") else None
-    return None if folder is None else Path(folder) / f"granite-static-{FORMAT}-{sha256[:16]}.f16"
+    return None if folder is None else Path(folder) / f"granite-static-{FORMAT}-{str(sha256)[:16]}.f16"
 
 
-def _read(path: Path, n: int) -> Floats | None:
+def _read(path: Path, n: int) -> Halves | None:
     """Return the table of a file that is whole: numbers, then their checksum; else None."""
     try:
         content = path.read_bytes()
@@ -103,6 +105,6 @@ def _read(path: Path, n: int) -> Floats | None:
     return np.frombuffer(numbers, np.float16).reshape(n, -1)
 
 
-def _write(path: Path, table: Floats) -> None:
+def _write(path: Path, table: Halves) -> None:
     with replacing_file(path) as work:
-        work.write_bytes(table.tobytes() + hashlib.sha256(table).digest())
+        work.write_bytes(table.tobytes() + hashlib.sha256(table.tobytes()).digest())

@@ -10,7 +10,7 @@ import numpy as np
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator.parameter_constraints import Constraint
-from labelspace.features.encoders.registry import NAMES
+from labelspace.features.encoders.base import PACKAGES
 from labelspace.features.language import AUTO
 from labelspace.features.stems import NO_STEMMING, stemming_language, usual_accents
 from labelspace.features.views import (
@@ -188,7 +188,7 @@ def encoder_for(texts: Sequence[str]) -> str | None:
 
     The network takes time in proportion to a text, the static vectors hardly any.
     """
-    if find_spec(NAMES["granite"].PACKAGE) is None:
+    if find_spec(PACKAGES["granite"][0]) is None:
         return None
     is_short = sum(map(len, texts)) <= SHORT_TEXT * len(texts)
     return "granite" if is_short and len(texts) <= MANY_DOCUMENTS else "static"
