@@ -130,6 +130,14 @@ class ZeroShot(Protocol):
 
 
 @runtime_checkable
+class RanksByText(Protocol):
+    """Can rank labels by their texts alone, as if no document had them."""
+
+    def text_topk(self, X: Any, k: int, allowed: Bools) -> TopK:  # noqa: ANN401 - as ``read`` gives it
+        """Return the k best allowed labels of each document, as if no document had any of them."""
+
+
+@runtime_checkable
 class Checkpoints(Protocol):
     """Resumes an interrupted training, with the same result as without the interruption."""
 
@@ -182,6 +190,7 @@ NEEDS = {
     HasLabelCodes: ("codes need a method that writes labels as codes", "has none"),
     ZeroShot: ("training without documents needs a method that reads label names", "does not"),
     TrainsInTasks: ("a training on a cluster needs a method that trains in tasks", "does not"),
+    RanksByText: ("labels without documents need a method that reads label texts", "does not"),
     Checkpoints: ("a checkpoint needs a method that can resume its training", "cannot"),
     TrainsFromCache: ("a cache needs a method that trains without the documents in memory", "does not"),
 }

@@ -1,68 +1,66 @@
-"""The probability of a label without documents, by what is found of its texts: a logistic model of measured weights.
+"""The probability of a label without documents, by what is found of its texts: a logistic model.
 
 The stacking model cannot learn when such a label is right: no document has it. So the members that read label texts
 decide, ``semantic`` and ``lexical``: the log-odds are a weighted sum of theirs, and of whether ``lexical`` lists the
-label. Weights are means of those fitted to five data sets (docs/methods/blend.md).
+label. The weights are fitted to the rarer half of the labels that have documents, ranked by texts alone: a label
+without documents is expected to be as frequent as these. They are regularized towards means of those of five data sets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from labelspace.estimator.state_constraints import array, must
 from labelspace.models.blend.kernels import COLUMNS_PER_MEMBER
+from labelspace.training.logistic import fit_logistic
 from labelspace.training.losses import sigmoid
 from labelspace.types import Doubles, Floats
 
 LEAST = 1e-4  # probability of a label that a member does not list
+# Weights of 1, of the log-odds of both members, and of a match of ``lexical``.
+AFTER_TRAINING = np.array([-4.0, 0.3, 0.7, 7.0])
+WITHOUT_DOCUMENTS = np.array([-5.05, 0.1, 1.0, 7.0])  # names are surer than vectors without a center of documents
+READERS = ("semantic", "lexical")  # the members
 
 
-class Weights(NamedTuple):
-    """Weights of the log-odds of both members, and of a match of ``lexical``."""
+@dataclass(frozen=True)
+class TextEvidence:
+    """The weights of the log-odds of both members, wherever they are among all."""
 
-    base: float
-    semantic: float
-    lexical: float
-    match: float
+    weights: Annotated[Doubles, array("float64", 4)]
 
-
-AFTER_TRAINING = Weights(-4.45, 0.3, 0.7, 7.0)
-WITHOUT_DOCUMENTS = Weights(-5.05, 0.1, 1.0, 7.0)  # what names say is surer than vectors without a center of documents
-
-
-class TextEvidence(NamedTuple):
-    """The places of the two members among all, and the weights of their log-odds."""
-
-    semantic: int
-    lexical: int
-    weights: Weights
+    def check_state(self) -> None:
+        """Check that more evidence makes a label more probable."""
+        must(bool((self.weights[1:] >= 0).all()), "weights of at least 0")
 
     @classmethod
-    def of(cls, methods: Sequence[str], n_documents: int) -> TextEvidence | None:
-        """Return the evidence for members with these names; None if it takes one that is missing."""
-        if not {"semantic", "lexical"} <= set(methods):
-            return None
-        weights = AFTER_TRAINING if n_documents else WITHOUT_DOCUMENTS
-        return cls(methods.index("semantic"), methods.index("lexical"), weights)
+    def fitted(cls, columns: Floats, right: Floats) -> TextEvidence:
+        """Return weights fitted to rows of a stacking table of both members, in the order of ``READERS``."""
+        weights = fit_logistic(_inputs(columns, READERS), right, AFTER_TRAINING)
+        return cls(np.append(weights[:1], np.maximum(weights[1:], 0.0)))
 
-    def shares(self, columns: Floats) -> Doubles:
-        """Return what the members add to the log-odds of rows of the stacking table. Shape (rows, members)."""
-        n_members = columns.shape[1] // COLUMNS_PER_MEMBER
-        out = np.zeros((len(columns), n_members))
-        by_semantic, by_lexical = (
-            _log_odds(columns[:, COLUMNS_PER_MEMBER * at]) for at in (self.semantic, self.lexical)
-        )
-        is_match = columns[:, COLUMNS_PER_MEMBER * self.lexical] > 0
-        out[:, self.semantic] = self.weights.semantic * by_semantic
-        out[:, self.lexical] = np.where(is_match, self.weights.lexical * by_lexical + self.weights.match, 0.0)
+    def probabilities(self, columns: Floats, members: Sequence[str]) -> Floats:
+        """Return the probabilities of rows of the stacking table of members with these names."""
+        return np.asarray(sigmoid(_inputs(columns, members) @ self.weights), np.float32)
+
+    def shares(self, columns: Floats, members: Sequence[str]) -> Doubles:
+        """Return what each member adds to the log-odds of rows. Shape (rows, members)."""
+        weighted = _inputs(columns, members) * self.weights
+        out = np.zeros((len(columns), len(members)))
+        out[:, members.index("semantic")] = weighted[:, 1]
+        out[:, members.index("lexical")] = weighted[:, 2:].sum(axis=1)
         return out
 
-    def probabilities(self, columns: Floats) -> Floats:
-        """Return the probabilities of rows of the stacking table."""
-        log_odds = self.shares(columns).sum(axis=1) + self.weights.base
-        return np.asarray(sigmoid(log_odds), np.float32)
+
+def _inputs(columns: Floats, members: Sequence[str]) -> Doubles:
+    """Return 1, the log-odds of both members, the second only if it lists the label, and whether it does."""
+    semantic, lexical = (columns[:, COLUMNS_PER_MEMBER * members.index(name)] for name in READERS)
+    is_match = (lexical > 0).astype(np.float64)
+    return np.stack([np.ones(len(columns)), _log_odds(semantic), is_match * _log_odds(lexical), is_match], axis=1)
 
 
 def _log_odds(scores: Floats) -> Doubles:

@@ -72,6 +72,8 @@ class MemberSettings:
     def create(self, member: Member) -> Model:
         """Return a member that is not trained yet."""
         params = member_params(member, self.random_state, self.language)
+        if member.method == "lexical" and any(other.method == "semantic" for other in self.members):
+            params["new_labels"] = True  # together they judge labels without documents
         return create(member.method, **{**params, **self.tuned.get(member, {})})
 
     def train(

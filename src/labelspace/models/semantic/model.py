@@ -38,6 +38,7 @@ from labelspace.estimator.parameter_constraints import real
 from labelspace.estimator.state_constraints import array, must, part
 from labelspace.features.views import EMBEDDINGS
 from labelspace.index import Index, index_class
+from labelspace.index.exact import Exact
 from labelspace.labels.masks import LastMask
 from labelspace.models import checks, parameters
 from labelspace.models.base import Model
@@ -192,6 +193,12 @@ class Semantic(Model):
     def _text_mask_cache(self) -> LastMask[Index | None]:
         """The cache of the index of labels with a text only, for the last mask of allowed labels."""
         return LastMask()
+
+    def text_topk(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        """Return the k best allowed labels of each document by their texts alone."""
+        ids = np.flatnonzero(allowed & self.texts_.any(axis=1))
+        by_text = Exact(self.texts_[ids], ids)
+        return self._ranked(by_text, self.text_line_, unit_vectors(X, self.center_), k, None, self._text_mask_cache)
 
     def to_probabilities(self, top: TopK) -> TopK:
         """Return the labels as they are: scores are probabilities."""
