@@ -39,6 +39,7 @@ OTHERS = {
     "fastxml": [{"n_estimators": 4, "propensity": True, "alpha": 0.8, "normalize": True, "max_leaf_size": 5}],
     "leml": [{"embedding_dim": 8, "sparse": True, "l1_weight": 0.01}, {"bias": False, "normalize": False}],
     "lexical": [{"stemming": "none"}],
+    "semantic": [{"reg_weight": 1.0, "label_text": 0.0}],
     "network": [{"hidden_dim": 32, "input_dropout": 0.2}],
     "glas": [
         {"embedding_dim": 32, "loss": "softmax", "regularizer": "spread_out", "n_layers": 2, "weight_norm": True},

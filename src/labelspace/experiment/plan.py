@@ -24,6 +24,7 @@ from labelspace.models.blend.members import (
     NETWORKS,
     Member,
     base_views,
+    encoder_for,
     wide_view,
     word_view,
 )
@@ -35,7 +36,7 @@ from labelspace.types import Dataset
 
 LINEAR = ("pdsparse", "label_tree")
 # Gains over ``label_tree`` on texts, in points of nDCG@5: about the mean of EURLEX57K, CookingSE and BigBasket20K.
-GAINS = {"pdsparse": 0.6, "lexical": 0.5, "neighbors": 0.4, "network": 0.1, "glas": 0.1}
+GAINS = {"semantic": 1.0, "pdsparse": 0.6, "lexical": 0.5, "neighbors": 0.4, "network": 0.1, "glas": 0.1}
 # Gains on ready-made features: about the mean of Bibtex and Delicious.
 GAINS_ON_FEATURES = {"sleec": 0.8, "neighbors": 0.6, "glas": 0.25, "network": 0.1}
 GAINS_OF_RARE_LABELS = {"lexical": 1.7}  # points of PSP@5, where they differ from the gains of nDCG@5
@@ -143,6 +144,8 @@ class Planner:
             members.append(Member("sleec", "words"))
         if self.documents.X is None and self.documents.labels.are_named:
             members.append(Member("lexical", "text"))
+            if encoder_for(self.documents.texts or []) == "granite":
+                members.append(Member("semantic", "embeddings"))
         return members
 
     def _folds(self) -> list[int | None]:

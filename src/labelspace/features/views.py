@@ -240,6 +240,12 @@ class ViewTransformer(Stateful):
         self.made_by_ = {view: key for view, key in self.made_by_.items() if view in views}
         self.features_ = {key: made for key, made in self.features_.items() if key in self.made_by_.values()}
 
+    def only(self, view: str) -> Self:
+        """Return the fitted features of one view."""
+        made = copy(self)
+        made.keep([view])
+        return made
+
     def fit(self, texts: Sequence[str]) -> Self:
         """Fit the features of every view."""
         self.fit_transform(texts)

@@ -100,6 +100,14 @@ class Model(Estimator):
         """Return the views that the method needs of these training documents."""
         return (self.view,)
 
+    def label_views(self) -> tuple[View, ...]:
+        """Return the views that a method which tags by labels alone reads of texts."""
+        return (self.view,)
+
+    def label_text_view(self) -> View | None:
+        """Return the view under which the model reads the labels' own texts; None if it does not read them."""
+        return self.view if getattr(self, "label_text", 0.0) else None
+
     def read(self, views: Views) -> Any:  # noqa: ANN401 - csr for most, texts for some, views for a few
         """Return what ``_fit`` and ``_predict`` read of checked views."""
         return views[self.view.name]
@@ -145,7 +153,8 @@ class Model(Estimator):
         if worth is not None:
             require(self, WeighsLabels)
         if label_features is not None:
-            label_features = checks.check_label_features(label_features, (Y.shape[1], views.width(self.view.name)))
+            read = self.label_text_view() or self.view
+            label_features = checks.check_label_features(label_features, (Y.shape[1], views.width(read.name)))
 
         load_validation = checks.validation_loader(validation, views.widths, Y.shape[1], self.read)
         folder = None if checkpoint is None else Path(checkpoint)

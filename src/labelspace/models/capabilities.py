@@ -125,8 +125,16 @@ class HasLabelCodes(Protocol):
 class ZeroShot(Protocol):
     """Tags without training documents, from the names and synonyms of the labels alone."""
 
-    def fit_labels(self, labels: LabelSpace) -> Self:
-        """Get ready from the labels alone."""
+    def fit_labels(self, labels: LabelSpace, label_features: Any = None) -> Self:  # noqa: ANN401 - Inputs
+        """Get ready from the labels alone; ``label_features`` are their texts, for a method that reads vectors."""
+
+
+@runtime_checkable
+class RanksByText(Protocol):
+    """Can rank labels by their texts alone, as if no document had them."""
+
+    def text_topk(self, X: Any, k: int, allowed: Bools) -> TopK:  # noqa: ANN401 - as ``read`` gives it
+        """Return the k best allowed labels of each document, as if no document had any of them."""
 
 
 @runtime_checkable
@@ -180,13 +188,6 @@ class ReadsLabelNames(Protocol):
         """Take the new names and synonyms of the labels, in place; ids stay."""
 
 
-@runtime_checkable
-class UsesLabelText(Protocol):
-    """Learns from the labels' own texts too; ``label_text`` is their weight."""
-
-    label_text: float
-
-
 NEEDS = {
     Calibrated: ("a probability needs a method that is calibrated", "is not"),
     LearnsPrecision: ("a precision needs a method that learns thresholds on held-out documents", "does not"),
@@ -203,6 +204,7 @@ NEEDS = {
     HasLabelCodes: ("codes need a method that writes labels as codes", "has none"),
     ZeroShot: ("training without documents needs a method that reads label names", "does not"),
     TrainsInTasks: ("a training on a cluster needs a method that trains in tasks", "does not"),
+    RanksByText: ("labels without documents need a method that reads label texts", "does not"),
     Checkpoints: ("a checkpoint needs a method that can resume its training", "cannot"),
     WeighsDocuments: ("weights of documents need a method that learns by them", "does not"),
     WeighsLabels: ("weights of labels need a method that ranks by probability times weight", "does not"),

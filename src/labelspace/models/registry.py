@@ -21,6 +21,7 @@ METHODS = {  # registry name -> module and class
     "fastxml": "labelspace.models.fastxml.model:FastXML",
     "leml": "labelspace.models.leml.model:Leml",
     "lexical": "labelspace.models.lexical.model:Lexical",
+    "semantic": "labelspace.models.semantic.model:Semantic",
     "network": "labelspace.models.network:Network",
     "glas": "labelspace.models.glas.model:Glas",
     "poincare": "labelspace.models.poincare.model:Poincare",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from labelspace.data.objects.inputs import Documents, dataset_inputs, read_inputs
 from labelspace.data.records import Record, batch_inputs, record_batches
 from labelspace.errors import DataError, ParameterError
-from labelspace.features.views import View, Views, ViewTransformer, is_matrix
+from labelspace.features.views import EMBEDDINGS, View, Views, ViewTransformer, is_matrix
+from labelspace.labels.coded_names import texts_without_codes
 from labelspace.labels.tag_options import TagOptions
 from labelspace.models.base import Model
-from labelspace.models.capabilities import UsesLabelText
 from labelspace.models.checks import Inputs, check_k
 from labelspace.models.registry import methods
 from labelspace.tagger.answers import DocumentAnswer
@@ -60,10 +60,12 @@ class InputReader(NamedTuple):
         return load
 
     def label_features(self, labels: LabelSpace) -> Csr | None:
-        """Return the labels' own texts under the view of the model; None if the model does not learn from them."""
-        if self.features is None or not isinstance(self.model, UsesLabelText) or not self.model.label_text:
+        """Return the labels' own texts under the view that the model reads; None if it does not learn from them."""
+        view = self.model.label_text_view()
+        if self.features is None or view is None or view.name not in self.features.widths:
             return None
-        features: Csr = self.features.transform_labels(labels.texts())[self.model.view.name]
+        texts = texts_without_codes(labels) if view == EMBEDDINGS else labels.texts()
+        features: Csr = self.features.only(view.name).transform_labels(texts)[view.name]
         return features
 
 

@@ -25,8 +25,9 @@ from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.features import features_class
 from labelspace.features.base import Features
 from labelspace.features.encoders import AnyEncoder
-from labelspace.features.views import FeatureCache, View, ViewTransformer, override
+from labelspace.features.views import EMBEDDINGS, FeatureCache, View, ViewTransformer, override
 from labelspace.labels import edits
+from labelspace.labels.coded_names import texts_without_codes
 from labelspace.labels.selection import Selection, ids_of
 from labelspace.labels.tag_options import SelectOptions, TagOptions
 from labelspace.models.base import Model
@@ -197,8 +198,13 @@ class Tagger:
         """
         if not isinstance(labels, LabelSpace):
             raise DataError(f"labels must be a LabelSpace, but are {type(labels).__name__}; write LabelSpace(names)")
-        require(self.model, ZeroShot).fit_labels(labels)
-        self.features_ = saving.raw_text()
+        model = require(self.model, ZeroShot)
+        features = ViewTransformer(
+            override(self.model.label_views(), self.features, self.feature_params, self.model.name)
+        )
+        tables = features.fit_transform(texts_without_codes(labels))
+        model.fit_labels(labels, tables.tables.get(EMBEDDINGS.name))
+        self.features_ = features
         self.labels_ = self.model.labels_ or labels
         self.columns_ = self.fields_ = self.documents_ = None
         self.held_out_ = None

@@ -106,6 +106,17 @@ class TopK:
         labels, scores = np.where(kept, self.labels, -1), np.where(kept, self.scores, -np.inf)
         return TopK(np.take_along_axis(labels, order, 1), np.take_along_axis(scores, order, 1)).padded(k)
 
+    def best_of_both(self, other: TopK) -> TopK:
+        """Return the best labels of this list and another one, as many as this one has places; it wins ties.
+
+        >>> one, other = TopK.from_scores([[0.5, -np.inf]], k=2), TopK.from_scores([[-np.inf, 0.1]], k=2)
+        >>> one.best_of_both(other).labels.tolist()
+        [[0, 1]]
+        """
+        labels, scores = np.concatenate([self.labels, other.labels], 1), np.concatenate([self.scores, other.scores], 1)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, : self.k]
+        return TopK(np.take_along_axis(labels, order, 1), np.take_along_axis(scores, order, 1))
+
     def to_csr(self, n_labels: int, with_scores: bool = False) -> Csr:
         """Return the labels as a 0/1 matrix (n, n_labels), or with their scores in place of ones.
 

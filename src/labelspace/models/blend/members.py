@@ -3,17 +3,20 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator.parameter_constraints import Constraint
+from labelspace.features.encoders.base import PACKAGES
 from labelspace.features.language import AUTO
 from labelspace.features.stems import NO_STEMMING, stemming_language, usual_accents
 from labelspace.features.views import (
     BIGRAMS,
     CHARS,
+    EMBEDDINGS,
     GIVEN,
     SEQUENCES,
     STEM_BIGRAMS,
@@ -78,7 +81,8 @@ def parse_members(text: str) -> list[Member]:
         name, _, view = part.strip().partition(":")
         if name == "blend":
             raise ParameterError(f"a member of blend must be a single method, but is {name!r}; leave it out")
-        view = TEXT.name if method(name).view == TEXT else view or WORDS.name
+        own = method(name).view
+        view = own.name if own == TEXT else view or (own.name if own == EMBEDDINGS else WORDS.name)
         if view != TEXT.name and not is_member_view(view):
             listed = ", ".join(MEMBER_VIEWS)
             raise ParameterError(
@@ -118,15 +122,25 @@ MEMBERS = Constraint(
 
 
 def choose_members(
-    shape: tuple[int, int], wide: str, with_text: bool, effort: str = NORMAL, words: str = WORDS.name
+    shape: tuple[int, int],
+    wide: str,
+    with_text: bool,
+    effort: str = NORMAL,
+    words: str = WORDS.name,
+    with_vectors: bool = False,
 ) -> list[Member]:
-    """Return the members that suit texts, for ``shape`` documents and labels; linear classifiers read ``wide``."""
+    """Return the members that suit texts, for ``shape`` documents and labels; linear classifiers read ``wide``.
+
+    ``with_text`` says that labels have names, ``with_vectors`` that there are vectors of these too.
+    """
     linear = "pdsparse" if effort != FAST and math.prod(shape) <= MAX_PDSPARSE_CELLS else "label_tree"
     members = [Member("neighbors", words), Member(linear, words if effort == FAST else wide)]
     if effort == BEST:
         members.append(Member("label_tree", words))
         members += [Member(name, words) for name in NETWORKS if _has_networks(shape)]
-    return [*members, Member("lexical", TEXT.name)] if with_text else members
+    if with_text:
+        members.append(Member("lexical", TEXT.name))
+    return [*members, Member("semantic", EMBEDDINGS.name)] if with_text and with_vectors else members
 
 
 def choose_members_on_features(
@@ -167,6 +181,17 @@ def wide_view(texts: Sequence[str], words: str = WORDS.name) -> str:
         return words
     short, longer = WIDE_VIEWS[words]
     return short if sum(map(len, texts)) <= SHORT_TEXT * len(texts) else longer
+
+
+def encoder_for(texts: Sequence[str]) -> str | None:
+    """Return the encoder that texts are worth the time of; None if none is installed.
+
+    The network takes time in proportion to a text, the static vectors hardly any.
+    """
+    if find_spec(PACKAGES["granite"][0]) is None:
+        return None
+    is_short = sum(map(len, texts)) <= SHORT_TEXT * len(texts)
+    return "granite" if is_short and len(texts) <= MANY_DOCUMENTS else "static"
 
 
 def on_features(members: Sequence[Member]) -> list[Member]:

@@ -158,15 +158,3 @@ def lowest_scores(table: StackingTable, scores: Floats) -> Floats:
     if some.any():
         lowest[some] = np.minimum.reduceat(scores, table.ends[:-1][some])
     return lowest
-
-
-def best_of_both(top: TopK, further: TopK) -> TopK:
-    """Return the best labels of both lists, as many as the first has places; the first list wins ties.
-
-    >>> best_of_both(TopK.from_scores([[0.5, -np.inf]], k=2), TopK.from_scores([[-np.inf, 0.1]], k=2)).labels.tolist()
-    [[0, 1]]
-    """
-    labels: Ints = np.concatenate([top.labels, further.labels], axis=1)
-    scores: Floats = np.concatenate([top.scores, further.scores], axis=1)
-    order = np.argsort(-scores, axis=1, kind="stable")[:, : top.k]
-    return TopK(np.take_along_axis(labels, order, 1), np.take_along_axis(scores, order, 1))

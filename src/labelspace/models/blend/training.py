@@ -18,7 +18,7 @@ import numpy as np
 
 from labelspace import store
 from labelspace.features.language import AUTO
-from labelspace.features.views import Views
+from labelspace.features.views import EMBEDDINGS, GIVEN, Views
 from labelspace.models.base import Model
 from labelspace.models.blend.checkpoints import FinishedSteps
 from labelspace.models.blend.members import BEST, FAST, NORMAL, Member, member_params, view_for, view_width
@@ -80,10 +80,13 @@ class MemberSettings:
     labels: LabelSpace | None
     tuned: Mapping[Member, Mapping[str, Any]]
     language: str = AUTO
+    label_features: Csr | None = None  # the labels' texts under the view of embeddings, or as ready-made features
 
     def create(self, member: Member) -> Model:
         """Return a member that is not trained yet."""
         params = member_params(member, self.random_state, self.language)
+        if member.method == "lexical" and any(other.method == "semantic" for other in self.members):
+            params["new_labels"] = True  # together they judge labels without documents
         return create(member.method, **{**params, **self.tuned.get(member, {})})
 
     def train(
@@ -92,8 +95,10 @@ class MemberSettings:
         """Return a member that is trained on its view of the documents."""
         model = self.create(member)
         model.check_params()
+        is_read = member.view == EMBEDDINGS.name or GIVEN in train.views.tables
+        features = self.label_features if is_read else None
         weights = train.weights if isinstance(model, WeighsDocuments) else None
-        context = FitContext(self.labels, progress, checkpoint, sample_weight=weights)
+        context = FitContext(self.labels, progress, checkpoint, features, sample_weight=weights)
         return model.fit_checked(view_for(model, train.views, member.view), train.Y, context).keep_for_prediction()
 
 

@@ -27,6 +27,7 @@ earlier documents stay. The language stays as it was found.
 
 import threading
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -36,7 +37,7 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned, param
-from labelspace.estimator.parameter_constraints import one_of, real
+from labelspace.estimator.parameter_constraints import boolean, one_of, real
 from labelspace.estimator.state_constraints import array, part, plain
 from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Language, language_of
 from labelspace.features.stems import (
@@ -119,6 +120,10 @@ class Lexical(Model):
         "Compare words without accents; auto does so in languages where these are often left out.",
     )
 
+    new_labels: bool = param(
+        False, boolean(), "Expect labels without documents to be new: matches of these were not wrong in training."
+    )
+
     phrases_: Phrases = learned(part(Phrases, n_labels="n_labels"))
     log_odds_: Floats = learned(array("float32", N_BUCKETS))  # of a bucket being right
     shift_: Floats = learned(array("float32", "n_labels", N_LEVELS))
@@ -149,7 +154,10 @@ class Lexical(Model):
         expected = bucket_probabilities(counts.by_bucket)
         self.log_odds_ = _log_odds(expected).astype(np.float32)
         rounded = np.round(PROBABILITY_SCALE * expected).astype(np.int64)
-        self.shift_ = _log_odds_shift(counts.by_label(rounded), float(self.prior_strength))
+        shift = _log_odds_shift(counts.by_label(rounded), float(self.prior_strength))
+        if self.new_labels and self.labels_ is not None and self.labels_.counts is not None:
+            shift[: len(self.labels_)][self.labels_.counts == 0] = 0.0
+        self.shift_ = shift
 
     def _counts(self) -> Counts:
         if self.counts_ is None:
@@ -184,8 +192,8 @@ class Lexical(Model):
         """
         self.phrases_ = index_phrases(labels.first(self.n_labels_), self._word_stems)
 
-    def fit_labels(self, labels: LabelSpace) -> Self:
-        """Fit to only the names and synonyms of labels: zero-shot tagging."""
+    def fit_labels(self, labels: LabelSpace, label_features: object = None) -> Self:
+        """Fit to only the names and synonyms of labels, not to their features: zero-shot tagging."""
         self.check_params()
         if not len(labels):
             raise DataError("there must be at least one label, but there are 0; give some labels")
@@ -243,6 +251,12 @@ class Lexical(Model):
         """Return the k best of all labels and the ``depth`` best of the allowed ones, by the same matches."""
         every, among = self._rank(texts, (k, None), (depth, allowed))
         return every, among
+
+    def text_topk(self, texts: Sequence[str], k: int, allowed: Bools) -> TopK:
+        """Return the k best allowed labels of each text by the grades of their matches alone."""
+        unshifted = copy(self)
+        unshifted.shift_ = np.zeros_like(self.shift_)
+        return unshifted._predict(texts, k, allowed)
 
     def _rank(self, texts: Sequence[str], *wanted: tuple[int, Bools | None]) -> list[TopK]:
         """Return the best labels for each of ``wanted``: a number of labels, and which labels are allowed."""

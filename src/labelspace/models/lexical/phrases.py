@@ -11,6 +11,7 @@ from labelspace.features.stems import KEEP_ACCENTS, NO_STEMMING, Stemmer, strip_
 from labelspace.features.tokenizer import Analyzer
 from labelspace.features.vocabulary import Vocabulary
 from labelspace.kernels.ngrams import build_key_table
+from labelspace.labels.coded_names import split_codes
 from labelspace.models.evidence import Evidence, PhraseShare
 from labelspace.models.lexical.kernels import Phrases, hash_stems
 from labelspace.types import Ints, LabelSpace, Longs
@@ -18,7 +19,6 @@ from labelspace.types import Ints, LabelSpace, Longs
 NAME, SYNONYM, PART = 0, 1, 2
 MAX_LABELS_PER_PHRASE = 20  # a phrase that more labels share says nothing about any of them
 MAX_PHRASES_PER_WORD = 128  # likewise for words of partial matches
-MIN_CODED_SHARE = 0.9  # of names that start with something like a code, from which on these are taken as codes
 WEIGHT_UNIT = 100  # weights of words are integers: this many stand for a logarithm of 1
 
 _ASIDE = re.compile(r"\s*[(\[（［][^)\]）］]*[)\]）］]")
@@ -101,18 +101,13 @@ def phrases_of(labels: LabelSpace) -> Iterator[tuple[str, int, int]]:
     >>> list(phrases_of(LabelSpace(["bank (finance)"], [["credit institution, lender"]])))[1:]
     [('bank', 0, 0), ('credit institution, lender', 0, 1), ('credit institution', 0, 2), (' lender', 0, 2)]
     """
-    heads = [name.partition(" ") for name in labels.names]
-    n_coded = sum(bool(rest) and any(map(str.isdigit, code)) for code, _, rest in heads)
-    coded = n_coded >= MIN_CODED_SHARE * max(len(heads), 1)
     synonyms: Iterable[Sequence[str]] = repeat(()) if labels.synonyms is None else labels.synonyms
     are_indexed = labels.in_use.tolist()
-    for label, ((code, space, rest), known) in enumerate(zip(heads, synonyms, strict=False)):
+    for label, ((code, name), known) in enumerate(zip(split_codes(labels.names), synonyms, strict=False)):
         if not are_indexed[label]:
             continue
-        name = code + space + rest
-        if coded and rest:
+        if code:
             yield code, label, SYNONYM
-            name = rest
         yield from _variants(name, label, NAME)
         for synonym in known:
             yield from _variants(synonym, label, SYNONYM)

@@ -1,0 +1,5 @@
+"""Label texts and documents in the space of a pretrained encoder."""
+
+from labelspace.models.semantic.model import Semantic
+
+__all__ = ["Semantic"]
