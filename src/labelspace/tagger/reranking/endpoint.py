@@ -6,15 +6,15 @@ the endpoint is in a message.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPException
-from threading import Timer
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
@@ -91,28 +91,63 @@ class ChatEndpoint:
 
     @contextmanager
     def _connected(self, deadline: float) -> Iterator[HTTPConnection]:
-        """Yield a connection that ends at the deadline.
-
-        A time limit of a socket is one of each operation: an endpoint that sends a byte now and then never reaches it.
-        """
-        limit = max(deadline - time.monotonic(), 0.001)
-        connected = socket.create_connection((self._host, self._port), timeout=limit)
-        if self._context is not None:
-            connected = self._context.wrap_socket(connected, server_hostname=self._host, do_handshake_on_connect=False)
-        watchdog = Timer(max(deadline - time.monotonic(), 0), _end, [connected])
-        watchdog.daemon = True
-        watchdog.start()
-        connection = HTTPConnection(self._host, self._port)
-        connection.sock = connected
-        try:
-            if isinstance(connected, ssl.SSLSocket):
-                connected.do_handshake()
+        """Yield a connection that ends at the deadline."""
+        with ExitStack() as opened:
+            connected = opened.enter_context(socket.create_connection((self._host, self._port), timeout=left(deadline)))
+            if self._context is not None:
+                connected.settimeout(left(deadline))
+                connected = opened.enter_context(self._context.wrap_socket(connected, server_hostname=self._host))
+            connection = opened.enter_context(closing(HTTPConnection(self._host, self._port)))
+            connection.sock = TimedSocket(connected, deadline)
             yield connection
-        finally:
-            watchdog.cancel()
-            watchdog.join()  # it may be ending the connection, whose number must not be given to another one meanwhile
-            connection.close()
-            connected.close()
+
+
+def left(deadline: float) -> float:
+    """Return the seconds until a deadline; raise TimeoutError if it has passed."""
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError
+    return seconds
+
+
+class TimedSocket:
+    """What ``http.client`` uses of a socket, ending at a deadline.
+
+    The time limit of a socket is one of each operation: an endpoint that sends a byte now and then never reaches it.
+    """
+
+    def __init__(self, connected: socket.socket, deadline: float) -> None:
+        self._connected, self._deadline = connected, deadline
+
+    def sendall(self, data: bytes) -> None:
+        """Send bytes."""
+        rest = memoryview(data)
+        while rest:
+            self._connected.settimeout(left(self._deadline))
+            rest = rest[self._connected.send(rest) :]
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """Return a file that reads what is received."""
+        return io.BufferedReader(_Received(self._connected, self._deadline))
+
+    def close(self) -> None:
+        """Leave the socket open: an answer is read after its connection is closed."""
+
+
+class _Received(io.RawIOBase):
+    """The bytes that a socket receives before a deadline."""
+
+    def __init__(self, connected: socket.socket, deadline: float) -> None:
+        self._connected, self._deadline = connected, deadline
+
+    def readable(self) -> bool:
+        """Return that this can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - Python 3.11 has no name for buffers
+        """Receive some bytes; return their number, 0 at the end."""
+        self._connected.settimeout(left(self._deadline))
+        return self._connected.recv_into(buffer)
 
 
 def _reason(error: Exception) -> str:
@@ -122,12 +157,6 @@ def _reason(error: Exception) -> str:
         case ssl.SSLCertVerificationError():
             return "a certificate that is not trusted"
     return "broken connection"
-
-
-def _end(connected: socket.socket) -> None:
-    """End a connection, so that a thread that waits for it goes on."""
-    with suppress(OSError):
-        socket.socket.shutdown(connected, socket.SHUT_RDWR)  # of an encrypted one too, without a goodbye
 
 
 def _parsed(url: str) -> tuple[str, str, int, str]:
