@@ -3,8 +3,8 @@
 Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword Units" (ACL 2016); Radford et al.,
 "Language Models are Unsupervised Multitask Learners" (2019) for bytes in place of characters.
 
-The package ``tokenizers`` gives the same ids, but brings 30 MB of packages and takes several times as long for a text of words that were seen before.
-Special tokens in a text, such as ``<s>``, are read as the characters that they are.
+The package ``tokenizers`` gives the same ids, but brings 35 MB of packages and takes several times as long for a text
+of words that were seen before. Special tokens in a text, such as ``<s>``, are read as the characters that they are.
 """
 
 import re
