@@ -131,7 +131,7 @@ def _growth(X: Csr) -> float:
     The more features documents have, the more of the earlier ones share some with a new document. When weights change,
     some of these would become negatives, which nobody looks for: new negatives stand for them too.
     """
-    return max(X.nnz / max(X.shape[0], 1) / FEW_FEATURES, 1.0) ** (1 / 3)
+    return float(max(X.nnz / max(X.shape[0], 1) / FEW_FEATURES, 1.0) ** (1 / 3))
 
 
 def _with_local_features(X: Csr) -> tuple[Ints, Csr]:
