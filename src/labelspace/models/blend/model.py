@@ -338,7 +338,8 @@ class Blend(Model):
             X = member.read(view_for(member, views.rows(rows), self.member_views_[at]))
             tops.append(require(member, RanksByText).text_topk(X, k, allowed).padded(k))
         table = stacking.stacking_table(training.side_by_side(tops), self.n_candidates, self.pairs_.log_counts)
-        self.text_evidence_ = TextEvidence.fitted(table.columns, table.targets(Y[rows]))
+        right = table.targets(Y[rows]) if len(table.labels) else np.zeros(0, np.float32)
+        self.text_evidence_ = TextEvidence.fitted(table.columns, right)
 
     def _weigh_vectors(self, predicted: Sequence[HeldOut], quality: float) -> None:
         """Leave out the default's member that reads vectors unless it gains on held-out documents.
