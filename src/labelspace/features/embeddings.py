@@ -61,7 +61,7 @@ class Embeddings(Features):
         """Return the rows of these texts. Shape (n, embedding_dim)."""
         self.check_fitted()
         self.check_params()
-        encoder = load_encoder(self.encoder)
+        encoder = load_encoder(self.encoder, download=False)
         found, trained = (encoder.sha256, encoder.embedding_dim), (self.sha256_, self.embedding_dim_)
         if trained not in (found, (None, found[1])):
             rule = f"the encoder {encoder.name} must be that of the training, {_described(*trained)}"

@@ -20,7 +20,7 @@ from labelspace.estimator.parameter_constraints import mapping, text
 from labelspace.estimator.state_constraints import must, named_parts, plain
 from labelspace.features import FEATURES, Embeddings, create_features, features_class
 from labelspace.features.base import Features, Grows
-from labelspace.features.encoders.registry import FUNCTION, AnyEncoder
+from labelspace.features.encoders.registry import AnyEncoder, load_encoder
 from labelspace.features.normalize import has_unit_rows, mark_unit_rows, normalize_rows
 from labelspace.features.sequences import UNKNOWN
 from labelspace.features.sparse_matrix import csr_matrix, take_csr_rows
@@ -221,12 +221,12 @@ class ViewTransformer(Stateful):
         return Views(tables, widths, checked=True)
 
     def give_encoder(self, encoder: AnyEncoder) -> None:
-        """Give the features that were fitted with a function of the user this function again."""
-        own = [made for made in self.features_.values() if isinstance(made, Embeddings) and made.encoder == FUNCTION]
-        if not own:
-            rule = "encoder is for a model that was trained with an encoder of its own"
-            raise ParameterError(f"{rule}, but this one was not; leave it out")
-        for made in own:
+        """Set the encoder of embeddings, which has to be that of the training."""
+        embeddings = [made for made in self.features_.values() if isinstance(made, Embeddings)]
+        if not embeddings:
+            raise ParameterError("encoder is for a model with embeddings, but this one has none; leave it out")
+        load_encoder(encoder)
+        for made in embeddings:
             made.set_params(encoder=encoder)
 
     def keep(self, views: Collection[str]) -> None:

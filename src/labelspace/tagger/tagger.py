@@ -531,7 +531,8 @@ class Tagger:
 def load(folder: str | Path, verify: bool | None = None, *, encoder: AnyEncoder | None = None) -> Tagger:
     """Load a saved Tagger, or a saved model as a Tagger.
 
-    ``encoder`` is the function that it was trained with, if it was trained with an encoder of its own.
+    ``encoder`` is the encoder that it was trained with: a function is not saved, and of the hub nothing is downloaded
+    unless it is named here.
     """
     tagger = Tagger.load(folder, verify)
     if encoder is not None:

@@ -8,7 +8,7 @@ from safetensors.numpy import load_file, save_file
 
 from labelspace.errors import DataError
 from labelspace.features.encoders.folder import read_folder
-from tests.features.encoders.weights import WORD_PIECES, word_piece_json, write_transformer
+from tests.features.encoders.weights import WORD_PIECES, write_model2vec, write_transformer
 
 TEXTS = ["the cats", "a dog on the mat " * 8, "the", "unheard of"]
 tokenizers = pytest.importorskip("tokenizers")
@@ -35,17 +35,8 @@ def test_vectors_are_those_of_transformers(family, mean, tmp_path):
     np.testing.assert_allclose(encoder.encode(TEXTS, batch_size=1), encoder.encode(TEXTS), atol=1e-5)
 
 
-def model2vec(folder, **more):
-    folder.mkdir()
-    table = np.arange(len(WORD_PIECES) * 4, dtype=np.float32).reshape(-1, 4)
-    save_file({"embeddings": table} | more, folder / "model.safetensors")
-    (folder / "tokenizer.json").write_text(json.dumps(word_piece_json()))
-    (folder / "config.json").write_text(json.dumps({"model_type": "model2vec", "normalize": True}))
-    return table, folder
-
-
 def test_model2vec(tmp_path):
-    table, folder = model2vec(tmp_path / "plain")
+    table, folder = write_model2vec(tmp_path / "plain")
     the, cat, s = table[4], table[5], table[6]
     vectors = read_folder(folder, "own").encode(["the cats zebra", "zebra"])  # an unknown word does not count
     np.testing.assert_allclose(vectors[0], (the + cat + s) / np.linalg.norm(the + cat + s), rtol=1e-6)
@@ -56,7 +47,7 @@ def test_model2vec_with_mapping_and_weights(tmp_path):
     mapping = np.array([*range(len(WORD_PIECES) - 1), 5])  # "on" has the vector of "cat"
     weights = np.full(len(WORD_PIECES), 0.5)
     weights[4] = 2
-    table, folder = model2vec(tmp_path / "mapped", mapping=mapping, weights=weights)
+    table, folder = write_model2vec(tmp_path / "mapped", mapping=mapping, weights=weights)
     expected = 2 * table[4] + 0.5 * table[5]
     found = read_folder(folder, "own").encode(["the on"])[0]
     np.testing.assert_allclose(found, expected / np.linalg.norm(expected), rtol=1e-6)
@@ -73,7 +64,13 @@ def test_model2vec_with_mapping_and_weights(tmp_path):
 )
 def test_a_damaged_model2vec_is_refused(more, words, tmp_path):
     with pytest.raises(DataError, match=words):
-        read_folder(model2vec(tmp_path / "damaged", **more)[1], "own")
+        read_folder(write_model2vec(tmp_path / "damaged", **more)[1], "own")
+
+
+def sparse_ids(folder):
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["model"]["vocab"]["cat"] = 99
+    (folder / "tokenizer.json").write_text(json.dumps(content))
 
 
 def edited(name, **values):
@@ -107,6 +104,7 @@ def with_tensors(change):
         (lambda folder: (folder / "modules.json").write_text('[{"type": "a.Dense"}]'), "not supported: Dense"),
         (lambda folder: (folder / "config.json").write_text("[" * 100_000), "cannot be read"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json"),
+        (lambda folder: sparse_ids(folder), "have 11 ids"),
         (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer.json"),
         (lambda folder: (folder / "model.safetensors").unlink(), "neither model.safetensors"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"\x80\x04pickle"), "cannot be read"),

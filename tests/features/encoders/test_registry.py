@@ -13,9 +13,9 @@ from tests.features.encoders.weights import write_granite, write_transformer
 
 @pytest.fixture(autouse=True)
 def _nothing_loaded():
-    registry._load.cache_clear()
+    registry._loaded.clear()
     yield
-    registry._load.cache_clear()
+    registry._loaded.clear()
 
 
 def lengths(texts):
@@ -90,8 +90,8 @@ def test_the_hub_is_asked_for_json_and_weights_only(tmp_path, monkeypatch):
     hub = pytest.importorskip("huggingface_hub")
     folder, asked = write_transformer(tmp_path / "snapshot"), []
 
-    def snapshot_download(repo_id, *, revision, allow_patterns):
-        asked.append((repo_id, revision))
+    def snapshot_download(repo_id, *, revision, allow_patterns, local_files_only):
+        asked.append((repo_id, revision, local_files_only))
         assert not {pattern.rsplit(".", 1)[-1] for pattern in allow_patterns} & {"bin", "py", "pkl", "pt"}
         return str(folder)
 
@@ -99,7 +99,9 @@ def test_the_hub_is_asked_for_json_and_weights_only(tmp_path, monkeypatch):
     vectors = load_encoder("hub:owner/name").encode(["the cat"])
     assert load_encoder("hub:owner/name@abc").encode(["the cat"]).tobytes() == vectors.tobytes()
     assert load_encoder(str(folder)).encode(["the cat"]).tobytes() == vectors.tobytes()
-    assert asked == [("owner/name", None), ("owner/name", "abc")]
+    assert asked == [("owner/name", None, False), ("owner/name", "abc", False)]
     monkeypatch.setattr(hub, "snapshot_download", lambda *_, **__: (_ for _ in ()).throw(OSError("no network")))
-    with pytest.raises(DataError, match=r"hub:owner/other must be downloaded or in the cache, .*no network"):
+    with pytest.raises(DataError, match=r"hub:owner/other must be downloaded, or in the cache, .*no network"):
         load_encoder("hub:owner/other")
+    with pytest.raises(DataError, match=r"call labelspace.load.folder, encoder='hub:owner/other'"):
+        load_encoder("hub:owner/other", download=False)

@@ -123,6 +123,16 @@ def write_transformer(folder, family="bert", mean=True, seed=0):
     return folder
 
 
+def write_model2vec(folder, **more):
+    """Write a folder of model2vec, with further tensors; return its table and the folder."""
+    folder.mkdir(parents=True)
+    table = np.arange(len(WORD_PIECES) * 4, dtype=np.float32).reshape(-1, 4)
+    save_file({"embeddings": table} | more, folder / "model.safetensors")
+    (folder / "tokenizer.json").write_text(json.dumps(word_piece_json()))
+    (folder / "config.json").write_text(json.dumps({"model_type": "model2vec", "normalize": True}))
+    return table, folder
+
+
 def named_as_transformers(made, n_ids):
     """The tensors under the names of BertModel and RobertaModel."""
     named = {

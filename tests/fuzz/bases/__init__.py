@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tests.fuzz.bases import checkpoints, data, models
+from tests.fuzz.bases import checkpoints, data, encoders, models
 
-BY_KIND = {"models": models, "data": data, "checkpoints": checkpoints}
+BY_KIND = {"models": models, "data": data, "checkpoints": checkpoints, "encoders": encoders}
 
 
 def make_bases(kind: str, folder: Path, only: str | None = None) -> list[str]:

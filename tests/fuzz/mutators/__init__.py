@@ -15,7 +15,8 @@ MODELS: dict[str, Mutator] = {
 }  # fmt: skip
 DATA: dict[str, Mutator] = {**records.MUTATORS, **raw.MUTATORS}
 CHECKPOINTS: dict[str, Mutator] = {**arrays.MUTATORS, **headers.MUTATORS, **checkpoints.MUTATORS, **raw.MUTATORS}
-BY_KIND = {"models": MODELS, "data": DATA, "checkpoints": CHECKPOINTS}
+ENCODERS: dict[str, Mutator] = {**arrays.MUTATORS, **headers.MUTATORS, **raw.MUTATORS}
+BY_KIND = {"models": MODELS, "data": DATA, "checkpoints": CHECKPOINTS, "encoders": ENCODERS}
 MORE = 0.2  # the share of cases with more than one mutation
 UNSEALED = 0.05  # the share of model cases whose checksums are left as they were
 
@@ -27,6 +28,6 @@ def mutate(kind: str, files: Files, donor: Files, mutator: str, rng: Random) -> 
     done = [by_name[mutator](subject)]
     while not any(done) or rng.random() < MORE:
         done.append(by_name[rng.choice(sorted(by_name))](subject))
-    if kind != "data":  # a checkpoint may have models in folders
+    if kind not in ("data", "encoders"):  # a checkpoint may have models in folders
         done.append("unsealed" if rng.random() < UNSEALED else seal_all(subject))
     return subject.files, "; ".join(filter(None, done))

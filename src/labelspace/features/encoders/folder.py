@@ -22,8 +22,7 @@ from labelspace.types import Floats
 EXTRA = "hub"
 WEIGHTS, ONNX = "model.safetensors", ("onnx/model.onnx", "model.onnx")
 FAMILIES = ("bert", "roberta")
-POOLING = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
-"""Whether a mode of pooling is the mean of the tokens."""
+CLS_POOLING, MEAN_POOLING = "pooling_mode_cls_token", "pooling_mode_mean_tokens"
 MAX_JSON_BYTES = 2**26
 Json = dict[str, Any]
 
@@ -95,6 +94,11 @@ def _tokenizer(folder: Path) -> Any:  # noqa: ANN401 - of the package tokenizers
     return tokenizer
 
 
+def _n_ids(tokenizer: Any) -> int:  # noqa: ANN401
+    """Return how many ids a tokenizer may give; some may be of no token."""
+    return max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+
+
 def _floats(name: str, tensor: Floats) -> Floats:
     if tensor.dtype.kind != "f":
         return tensor  # ids of positions, which are not read
@@ -113,9 +117,9 @@ def pools_mean(folder: Path) -> bool:
             raise ValueError(f"it has modules that are not supported: {', '.join(sorted(unknown))}")
     pooling = _json(folder / "1_Pooling" / "config.json")
     used = [key for key, value in pooling.items() if key.startswith("pooling_mode_") and value is True]
-    if not set(used) <= POOLING.keys() or len(used) > 1:
-        raise ValueError(f"its pooling must be one of {', '.join(POOLING)}, but is {', '.join(used)}")
-    return POOLING[used[0]] if used else True
+    if len(used) > 1 or not set(used) <= {CLS_POOLING, MEAN_POOLING}:
+        raise ValueError(f"its pooling must be {CLS_POOLING} or {MEAN_POOLING}, but is {', '.join(used)}")
+    return used != [CLS_POOLING]
 
 
 def _max_length(folder: Path) -> int:
@@ -130,7 +134,7 @@ def _model2vec(name: str, sha256: str, tensors: Mapping[str, Any], tokenizer: An
     table = np.asarray(tensors["embeddings"], np.float32)  # of 8 bits too: a factor changes no direction
     if table.ndim != 2 or not np.isfinite(table).all():
         raise ValueError("embeddings must be a table of finite numbers")
-    n_ids = tokenizer.get_vocab_size()
+    n_ids = _n_ids(tokenizer)
     if "mapping" in tensors:
         mapping = tensors["mapping"]
         if mapping.ndim != 1 or mapping.min() < 0 or mapping.max() >= len(table):
@@ -162,7 +166,7 @@ def _transformer(
     network = _network(lambda key, *shape: _of_shape(tensors, prefix + key, *shape), config, offset, pools_mean(folder))
     tokenizer = _tokenizer(folder)
     ends = tokenizer.encode("").ids
-    n_ids = tokenizer.get_vocab_size()
+    n_ids = _n_ids(tokenizer)
     if len(ends) != 2 or n_ids > len(network.tokens):
         raise ValueError(
             f"its tokenizer must put one token before and after a text, and have {len(network.tokens)} ids"

@@ -5,7 +5,8 @@ import numpy as np
 from labelspace.kernels.compiled import kernel, part
 from labelspace.types import Floats, Longs
 
-ANY_ORDER = {"reassoc", "contract", "nnan", "nsz"}  # of sums, so that loops are vectorized
+# So that loops are vectorized: sums in any order, and no check of divisors.
+VECTORIZED = {"fastmath": {"reassoc", "contract", "nnan", "nsz"}, "error_model": "numpy"}
 
 
 @part()
@@ -24,7 +25,7 @@ def exp(x: np.float32) -> np.float32:
     return np.float32(p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32))
 
 
-@kernel(fastmath=ANY_ORDER)
+@kernel(**VECTORIZED)
 def attend(queries: Floats, keys: Floats, values: Floats, out: Floats) -> None:
     """Write the mean of the values of one text, by attention, for each query: all are (n, heads, dim of a head)."""
     n_tokens, n_heads, dim = keys.shape
@@ -45,7 +46,7 @@ def attend(queries: Floats, keys: Floats, values: Floats, out: Floats) -> None:
             weigh(scores, own, out[i, head])
 
 
-@kernel(fastmath=ANY_ORDER)
+@kernel(**VECTORIZED)
 def score_tokens(query: Floats, by_dim: Floats, scores: Floats) -> None:
     """Write the product of the query and of each column; its length is a multiple of four."""
     for j in range(len(scores)):
@@ -57,7 +58,7 @@ def score_tokens(query: Floats, by_dim: Floats, scores: Floats) -> None:
             scores[j] += a * first[j] + b * second[j] + c * third[j] + e * fourth[j]
 
 
-@kernel(fastmath=ANY_ORDER)
+@kernel(**VECTORIZED)
 def softmax(row: Floats) -> None:
     """Replace scores by their softmax."""
     highest = row[0]
@@ -73,7 +74,7 @@ def softmax(row: Floats) -> None:
         row[j] *= inverse
 
 
-@kernel(fastmath=ANY_ORDER)
+@kernel(**VECTORIZED)
 def weigh(weights: Floats, rows: Floats, out: Floats) -> None:
     """Write the sum of the rows, each times its weight; four at a time, so that the sums are read and stored less."""
     n, dim = rows.shape
@@ -90,7 +91,7 @@ def weigh(weights: Floats, rows: Floats, out: Floats) -> None:
             out[d] += weights[j] * rows[j, d]
 
 
-@kernel(fastmath=ANY_ORDER, error_model="numpy")  # a check of each divisor would keep the loop from being vectorized
+@kernel(**VECTORIZED)
 def gelu(values: Floats) -> None:
     """Replace x by x times the normal distribution function at x, to 1e-7: Abramowitz and Stegun, 7.1.26."""
     for i in range(len(values)):
@@ -108,7 +109,7 @@ def gelu(values: Floats) -> None:
             row[j] = max(x, np.float32(0.0)) - abs(x) * tail
 
 
-@kernel(fastmath=ANY_ORDER)
+@kernel(**VECTORIZED)
 def add_and_normalize(x: Floats, added: Floats, gain: Floats, bias: Floats, eps: float) -> None:
     """Add to x, then give each row mean 0 and variance 1 (plus ``eps``), times ``gain`` plus ``bias``."""
     dim = x.shape[1]
@@ -128,7 +129,7 @@ def add_and_normalize(x: Floats, added: Floats, gain: Floats, bias: Floats, eps:
             row[j] = row[j] * inverse * gain[j] + bias[j]
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@kernel(**VECTORIZED)
 def sum_rows(table: Floats, ids: Longs, starts: Longs, out: Floats) -> None:
     """Write the sum of the rows of ``table`` with ``ids[starts[i]:starts[i + 1]]`` to each row of ``out``."""
     dim = table.shape[1]

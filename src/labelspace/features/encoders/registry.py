@@ -1,9 +1,9 @@
 """The encoders: by name, in a folder, of the Hugging Face hub, or a function of the user."""
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Hashable
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ HUB_FILES = ["*.json", "*.safetensors", "onnx/model.onnx*", "model.onnx*"]
 FUNCTION = "function"  # what a saved model has in place of a function
 AnyEncoder = str | Encoder | Callable[[list[str]], Any]
 """A name, a folder, ``hub:owner/name``, an encoder, or a function from texts to their vectors."""
+_loaded: dict[str, Encoder] = {}  # by name
 
 
 class GivenEncoder(Encoder):
@@ -41,12 +42,25 @@ class GivenEncoder(Encoder):
             raise DataError(f"{rule}, but returns {type(found).__name__} ({error}); correct it") from error
 
 
-def load_encoder(encoder: AnyEncoder) -> Encoder:
-    """Return an encoder; one with a name is loaded once in a process."""
+def load_encoder(encoder: AnyEncoder, *, download: bool = True) -> Encoder:
+    """Return an encoder; one with a name is loaded once in a process.
+
+    Without ``download``, an encoder of the hub must be in its cache: a saved model is to cause no traffic.
+    """
     if isinstance(encoder, Encoder):
         return encoder
     check_encoder(encoder)
-    return _load(encoder) if isinstance(encoder, str) else GivenEncoder(encoder)
+    if isinstance(encoder, str):
+        if encoder not in _loaded:
+            _loaded[encoder] = _load(encoder, download)
+        return _loaded[encoder]
+    return _given(encoder) if isinstance(encoder, Hashable) else GivenEncoder(encoder)
+
+
+@lru_cache(8)
+def _given(function: Callable[[list[str]], Any]) -> Encoder:
+    """Return a function as an encoder, which is asked for its dimension once."""
+    return GivenEncoder(function)
 
 
 def is_function(encoder: object) -> bool:
@@ -72,8 +86,7 @@ def check_encoder(encoder: AnyEncoder) -> None:
         raise ParameterError(f"{rule}, but is {encoder!r}; choose one")
 
 
-@cache
-def _load(name: str) -> Encoder:
+def _load(name: str, download: bool) -> Encoder:
     # Imported here: networks have kernels of their own, which most commands never need.
     from labelspace.features.encoders.folder import read_folder
     from labelspace.features.encoders.granite import FILE, read_granite
@@ -83,22 +96,23 @@ def _load(name: str) -> Encoder:
     if name == "granite":
         return read_granite(Path(require(*PACKAGES[name]).pack_dir()) / FILE)
     if name == "static":
-        network = _load("granite")
-        assert isinstance(network, TransformerEncoder)
-        return distilled(network)
+        return distilled(cast(TransformerEncoder, load_encoder("granite")))
     if name == "minilm":
         return read_folder(Path(require(*PACKAGES[name]).get_model_path()), name)
     if name.startswith(HUB):
-        return read_folder(_downloaded(name.removeprefix(HUB)), name)
+        return read_folder(_snapshot(name.removeprefix(HUB), download), name)
     return read_folder(Path(name), Path(name).name)
 
 
-def _downloaded(repository: str) -> Path:
+def _snapshot(repository: str, download: bool) -> Path:
     """Return the folder of ``owner/name`` or ``owner/name@revision``, from the hub's cache if it is there."""
     hub = require("huggingface_hub", "hub")
     owner_and_name, _, revision = repository.partition("@")
     try:
-        return Path(hub.snapshot_download(owner_and_name, revision=revision or None, allow_patterns=HUB_FILES))
+        options = {"revision": revision or None, "allow_patterns": HUB_FILES, "local_files_only": not download}
+        return Path(hub.snapshot_download(owner_and_name, **options))
     except Exception as error:  # of the network, the hub, or the disk
-        rule = f"the encoder {HUB}{repository} must be downloaded or in the cache, but that failed"
-        raise DataError(f"{rule} ({type(error).__name__}: {error}); try again, or give a folder") from error
+        where = "downloaded, or in the cache" if download else "in the cache of the hub"
+        rule = f"the encoder {HUB}{repository} must be {where}, but is not ({type(error).__name__}: {error})"
+        remedy = "try again" if download else f"call labelspace.load(folder, encoder='{HUB}{repository}')"
+        raise DataError(f"{rule}; {remedy}, or give a folder") from error
