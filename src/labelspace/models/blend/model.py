@@ -46,7 +46,6 @@ from labelspace.features.views import (
     Views,
     joined_parts,
 )
-from labelspace.metrics import ndcg_at_k
 from labelspace.models import checks, parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import PREDICTED_LABELS, in_batches
@@ -99,6 +98,7 @@ from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.partial_fit import NewDocuments, go_on, growing_views, insert_features
 from labelspace.models.registry import create, method
+from labelspace.training.model_selection import ndcg
 from labelspace.training.precision_thresholds import PrecisionThresholds, learn_consistent_precision, learn_precision
 from labelspace.types import Bools, Csr, Dataset, Floats, Ints, LabelSpace, Longs, Progress, TopK, no_progress
 from labelspace.types.propensity import propensity_weights
@@ -390,7 +390,7 @@ class Blend(Model):
         self.precision_ = learn_precision(passes.unseen, truth, self.random_state)
         self.consistent_precision_ = learn_consistent_precision(passes.unseen, truth, hierarchy, self.random_state)
         found = zip(truth, passes.unseen, strict=True)
-        total = sum(Y.shape[0] * ndcg_at_k(Y, top) for Y, top in found)
+        total = sum(Y.shape[0] * ndcg(top.padded(5), Y) for Y, top in found)
         return float(total / max(sum(Y.shape[0] for Y in truth), 1))
 
     def _n_predicted(self, n_labels: int, k: int = 0) -> int:
