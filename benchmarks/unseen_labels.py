@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -59,13 +58,10 @@ def main() -> None:
     print(f"{len(held)} labels held out, {len(train)} training documents, {len(rows)} documents that have one\n")
     print("| recall@5 of labels held out | among all labels | among these labels |\n|---|---|---|")
     names = [train.labels.names[label] for label in held]
-    members: dict[str, dict[str, Any]] = {
-        "lexical": {},
-        "blend": {},
-        "blend without semantic": {"members": "neighbors,pdsparse,lexical"},
-    }
-    for title, params in members.items():
-        tagger = Tagger(title.split()[0], **params).fit_dataset(replace(train, Y=without))
+    members = {"lexical": None, "blend": None, "blend without semantic": "neighbors,pdsparse:words+chars,lexical"}
+    for title, chosen in members.items():
+        tagger = Tagger("lexical") if title == "lexical" else Tagger("blend", members=chosen)
+        tagger = tagger.fit_dataset(replace(train, Y=without))
         found = (
             tagger.predict_topk(documents.texts or [], 5),
             tagger.predict_topk(documents.texts or [], 5, include=names),

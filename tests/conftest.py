@@ -27,6 +27,12 @@ def unsynced():
         yield
 
 
+@pytest.fixture(autouse=True)
+def no_encoder(monkeypatch):
+    """Let the default choose its members as if no encoder were installed; tests of it put their own there."""
+    monkeypatch.setattr("labelspace.models.blend.members.find_spec", lambda package: None)
+
+
 @pytest.fixture(scope="session")
 def data() -> tuple[Dataset, Dataset]:
     """Train and test documents with features, texts, names and a hierarchy."""

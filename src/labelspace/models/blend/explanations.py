@@ -97,21 +97,36 @@ class BlendEvidence:
 
     def _of_label(self, label: int, by_member: Sequence[Evidence | None]) -> Evidence:
         row = self._row(label)
-        if len(self.blend.forest_.roots) == 0:
+        by_text = self._text_shares(label, row)
+        if by_text is not None:
+            log_odds, baseline, shares = by_text
+        elif len(self.blend.forest_.roots) == 0:
             scores = row[: len(self.members) * COLUMNS_PER_MEMBER : COLUMNS_PER_MEMBER].astype(np.float64)
             log_odds, baseline = logit(float(scores.mean())), logit(0.0)
             shares = (log_odds - baseline) * scores / max(float(scores.sum()), SMALL)
         else:
             log_odds, baseline, shares = self._member_shares(label, row)
-            if self.blend.recalibration_ is not None:
-                slope, shift = self.blend.recalibration_.line.tolist()
-                log_odds, baseline, shares = slope * log_odds + shift, slope * baseline + shift, slope * shares
+        if len(self.blend.forest_.roots) and self.blend.recalibration_ is not None:
+            slope, shift = self.blend.recalibration_.line.tolist()
+            log_odds, baseline, shares = slope * log_odds + shift, slope * baseline + shift, slope * shares
         evidence = self._assembled(label, row, log_odds, baseline, shares, by_member)
         change = self._change_by_rejections(label)
         if not change:
             return evidence
         members = [*evidence.members, MemberShare(REJECTED, None, None, change)]
         return replace(evidence, log_odds=evidence.log_odds + change, members=members)
+
+    def _text_shares(self, label: int, row: Floats) -> tuple[float, float, Doubles] | None:
+        """Return log-odds, reference and shares of a label without documents; None if the trees judge the label."""
+        evidence, has_trees = self.blend.text_evidence_, len(self.blend.forest_.roots) > 0
+        if evidence is None or (has_trees and self.blend.pairs_.counts[label]):
+            return None
+        names = [member.model.name for member in self.members]
+        both = evidence.shares(np.stack([row, self._reference(label)]), names)
+        log_odds, baseline = (both.sum(axis=1) + evidence.weights[0]).tolist()
+        if has_trees and label not in self.table.labels:
+            log_odds = min(log_odds, self._highest(label))
+        return log_odds, baseline, both[0] - both[1]
 
     def _change_by_rejections(self, label: int) -> float:
         """Return what the rejections of the label for similar documents add to its log-odds."""

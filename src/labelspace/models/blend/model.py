@@ -350,7 +350,8 @@ class Blend(Model):
             X = member.read(view_for(member, views.rows(rows), self.member_views_[at]))
             tops.append(require(member, RanksByText).text_topk(X, k, allowed).padded(k))
         table = stacking.stacking_table(training.side_by_side(tops), self.n_candidates, self.pairs_.log_counts)
-        self.text_evidence_ = TextEvidence.fitted(table.columns, table.targets(Y[rows]))
+        right = table.targets(Y[rows]) if len(table.labels) else np.zeros(0, np.float32)
+        self.text_evidence_ = TextEvidence.fitted(table.columns, right)
 
     def _weigh_vectors(self, predicted: Sequence[HeldOut], quality: float) -> None:
         """Leave out the default's member that reads vectors unless it gains on held-out documents.
@@ -401,7 +402,7 @@ class Blend(Model):
         self.precision_ = learn_precision(passes.unseen, truth, self.random_state)
         self.consistent_precision_ = learn_consistent_precision(passes.unseen, truth, hierarchy, self.random_state)
         found = zip(truth, passes.unseen, strict=True)
-        total = sum(Y.shape[0] * ndcg(TopK(top.labels[:, :5], top.scores[:, :5]), Y) for Y, top in found)
+        total = sum(Y.shape[0] * ndcg(top.padded(5), Y) for Y, top in found)
         return float(total / max(sum(Y.shape[0] for Y in truth), 1))
 
     def _n_predicted(self, n_labels: int, k: int = 0) -> int:
