@@ -30,7 +30,8 @@ CLASSIFIER_BLOCK = 64  # classifiers per task
 NEGATIVE_C, POSITIVE_C = 0.7, 1.0  # C of a new document of few features, as a multiple of C in the training
 REJECTED = 10.0  # the weight of a document whose label a person rejected: a negative that is certain, and was shown
 STIFFNESS = 3.0  # of a classifier that all documents trained, times C; for documents of few features
-FEW_FEATURES = 7  # of a document: the known words of a short title
+FEW_FEATURES = 50  # of a document: the words and groups of characters of a short title
+GROWTH = 0.6  # power of the number of features by which new negatives count more, and earlier documents hold weights
 VIOLATION = -0.9  # margin above which a document is a negative: smaller violations cost much time and teach little
 LOGISTIC_VIOLATION = -2.0  # the same for the logistic loss, where the gradient is then 0.12
 MAX_SQUARES = 60_000.0  # the largest sum of squares that is kept: 16 bits hold no larger one
@@ -131,7 +132,7 @@ def _growth(X: Csr) -> float:
     The more features documents have, the more of the earlier ones share some with a new document. When weights change,
     some of these would become negatives, which nobody looks for: new negatives stand for them too.
     """
-    return float(max(X.nnz / max(X.shape[0], 1) / FEW_FEATURES, 1.0) ** (1 / 3))
+    return float(max(X.nnz / max(X.shape[0], 1) / FEW_FEATURES, 1.0) ** GROWTH)
 
 
 def _with_local_features(X: Csr) -> tuple[Ints, Csr]:
