@@ -32,7 +32,7 @@ import scipy.sparse as sp
 
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
-from labelspace.estimator.parameter_constraints import Constraint, integer, list_of, one_of, real, text
+from labelspace.estimator.parameter_constraints import Constraint, integer, list_of, one_of, optional, real, text
 from labelspace.estimator.state_constraints import array, must, part, parts, plain
 from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Language, language_of
 from labelspace.features.views import (
@@ -166,10 +166,10 @@ class Blend(Model):
         part(Rejections, optional=True, n_labels="n_labels", n_features="n_compared"), default=None
     )
     label_weight_: Floats | None = learned(array("float32", "n_labels", optional=True), default=None)  # at most 1
+    vector_gain_: float | None = learned(plain(optional(real())), default=None)  # points of nDCG@5 by ``semantic``
     text_evidence_: TextEvidence | None = learned(part(TextEvidence, optional=True), default=None)
     language_: str = learned(plain(one_of(UNKNOWN, *NAMES)), default=UNKNOWN)
     language_share_: float = learned(plain(real(at_least=0, at_most=1)), default=1.0)  # of the texts
-    _vector_note: str = ""  # of the training, for its report
     out_of_fold: Sequence[HeldOut] = ()  # kept of a training with a budget, for members to be left out
 
     def sizes(self) -> dict[str, int]:
@@ -296,7 +296,7 @@ class Blend(Model):
         self.recalibration_ = self.rejections_ = None
         self.text_evidence_ = TextEvidence(WITHOUT_DOCUMENTS) if label_features is not None else None
         self._fit_stacking([], no_progress)
-        self._set_vector_note(None)
+        self.vector_gain_ = None
         return self
 
     def _set_language(self, views: Views) -> None:
@@ -358,25 +358,26 @@ class Blend(Model):
 
         It stays for labels without documents, and where nothing is held out.
         """
+        self.vector_gain_ = None
         if self.members is not None or VECTORS not in self._member_names or not predicted:
-            self._set_vector_note(None)
             return
         without = copy(self)
         without.out_of_fold = predicted
         gain = 100 * (quality - without.leave_out(self._member_names.index(VECTORS)))
         if gain < MIN_VECTOR_GAIN and self.pairs_.counts.all():
             self.__dict__ = without.__dict__
-        self._set_vector_note(gain)
+        self.vector_gain_ = gain
 
-    def _set_vector_note(self, gain: float | None) -> None:
-        """Note what the member that reads vectors gains, or what would install it."""
-        self._vector_note = ""
+    def _vector_note(self) -> str:
+        """Return what the member that reads vectors gains, or what would install it."""
         is_member = VECTORS in self._member_names
-        if gain is not None:
+        if self.vector_gain_ is not None:
             left_out = "" if is_member else "left out: "
-            self._vector_note = f"{left_out}{gain:+.1f} points of nDCG@5 on held-out documents"
-        elif self.members is None and not is_member and self._reads_names and encoder_for([]) is None:
-            self._vector_note = f"not installed; {WORTH}; run: pip install 'labelspace[encoder]'"
+            return f"{left_out}{self.vector_gain_:+.1f} points of nDCG@5 on held-out documents"
+        chosen = self.members is None and self.effort != FAST and self._reads_names
+        if chosen and not is_member and encoder_for([]) is None:
+            return f"not installed; {WORTH}; run: pip install 'labelspace[encoder]'"
+        return ""
 
     @property
     def _reads_names(self) -> bool:
@@ -649,8 +650,9 @@ class Blend(Model):
     def report(self) -> dict[str, Any]:
         """Return what was chosen on held-out documents, and the language if a member uses it."""
         chosen = {f"C of {m.name}": m.get_params()["C"] for m in self.members_ if m.name in CANDIDATES}
-        if self._vector_note:
-            chosen[VECTORS] = self._vector_note
+        note = self._vector_note()
+        if note:
+            chosen[VECTORS] = note
         read = {part for view in self.member_views_ for part in joined_parts(view)}
         if read.isdisjoint((STEMS.name, STEM_BIGRAMS.name, TEXT.name)):
             return chosen
