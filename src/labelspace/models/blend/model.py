@@ -246,7 +246,7 @@ class Blend(Model):
         train, held_out = self._split(Training(views, Y, context.sample_weight), context.validation)
         views, Y = train.views, train.Y
         self.pairs_ = count_pairs(Y)
-        self.recalibration_ = self.rejections_ = None
+        self.recalibration_ = self.rejections_ = self.label_weight_ = None
         worth = context.label_weight
         self.label_weight_ = None if worth is None else np.maximum(worth / worth.max(), MIN_WORTH).astype(np.float32)
         folds = [] if held_out is not None else training.folds(Y, self.n_folds, self.effort, self.random_state)
@@ -293,7 +293,7 @@ class Blend(Model):
         found = language_of(self.language, labels.texts())
         self.language_, self.language_share_ = found.name, found.share
         self.pairs_ = count_pairs(sp.csr_matrix((0, len(labels)), dtype=np.float32))
-        self.recalibration_ = self.rejections_ = None
+        self.recalibration_ = self.rejections_ = self.label_weight_ = None
         self.text_evidence_ = TextEvidence(WITHOUT_DOCUMENTS) if label_features is not None else None
         self._fit_stacking([], no_progress)
         self.vector_gain_ = None
