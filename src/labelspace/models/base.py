@@ -70,9 +70,9 @@ class Model(Estimator):
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes that the state of every model may name."""
-        return {"n_labels": self.n_labels_, "n_features": self._width(self.view)}
+        return {"n_labels": self.n_labels_, "n_features": self.width(self.view)}
 
-    def _width(self, view: View) -> int:
+    def width(self, view: View) -> int:
         """Return the number of columns that a view had in training."""
         width = self.widths_.get(view.name, self.widths_.get(GIVEN))
         if width is None:

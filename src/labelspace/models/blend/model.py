@@ -30,7 +30,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import Constraint, integer, list_of, one_of, optional, real, text
 from labelspace.estimator.state_constraints import array, must, part, parts, plain
@@ -50,12 +49,13 @@ from labelspace.features.views import (
 from labelspace.models import checks, parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import PREDICTED_LABELS, in_batches
+from labelspace.models.blend import label_texts, learning, training
 from labelspace.models.blend import stacking_table as stacking
-from labelspace.models.blend import training
 from labelspace.models.blend.boosting.forest import Forest
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
 from labelspace.models.blend.explanations import BlendEvidence
 from labelspace.models.blend.kernels import N_COLUMNS
+from labelspace.models.blend.label_texts import VECTORS
 from labelspace.models.blend.members import (
     BEST,
     CANDIDATES,
@@ -75,29 +75,21 @@ from labelspace.models.blend.members import (
     on_features,
     parse_members,
     tuned_params,
-    view_for,
     wide_view,
     word_view,
 )
 from labelspace.models.blend.recalibration import Recalibration
 from labelspace.models.blend.rejections import Rejections
-from labelspace.models.blend.stacking_model import (
-    Candidates,
-    Cooccurrence,
-    add_pairs,
-    count_pairs,
-    fit_passes,
-    second_pass,
-)
+from labelspace.models.blend.stacking_model import Candidates, Cooccurrence, count_pairs, fit_passes, second_pass
 from labelspace.models.blend.stacking_table import MemberTopK, StackingTable
 from labelspace.models.blend.steps import Steps
-from labelspace.models.blend.text_evidence import READERS, WITHOUT_DOCUMENTS, TextEvidence
+from labelspace.models.blend.text_evidence import WITHOUT_DOCUMENTS, TextEvidence
 from labelspace.models.blend.training import HeldOut, MemberTraining, Training
-from labelspace.models.capabilities import KnowsWords, PartialFit, RanksByText, ReadsLabelNames, ZeroShot, require
+from labelspace.models.capabilities import KnowsWords, ReadsLabelNames, ZeroShot, require
 from labelspace.models.checks import Inputs
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
-from labelspace.models.partial_fit import NewDocuments, go_on, growing_views, insert_features
+from labelspace.models.partial_fit import NewDocuments, growing_views
 from labelspace.models.registry import create, method
 from labelspace.training.model_selection import ndcg
 from labelspace.training.precision_thresholds import PrecisionThresholds, learn_consistent_precision, learn_precision
@@ -109,13 +101,8 @@ METRIC = Constraint(
     "a metric such as P@5, nDCG@5, R@5, RP@5, PSP@5 or PSnDCG@5",
     lambda value: isinstance(value, str) and re.fullmatch(r"(P|nDCG|R|RP|PSP|PSnDCG)@[1-9]\d*", value) is not None,
 )
-MAX_JUDGED = 500  # documents of a batch that are predicted before they are learned: more cost time, and tell little
 MIN_WORTH = 1e-6  # of a label, relative to the largest: a probability times it must not vanish
-VECTORS = "semantic"  # the member that compares texts and labels by vectors of an encoder
 MIN_VECTOR_GAIN = 0.3  # points of nDCG@5: below, the time of the encoder is not worth it
-MAX_TEXT_SAMPLE = 2000  # documents by which labels without documents are judged
-WORTH = "label texts by meaning gained 1.3 points of nDCG@5 on CookingSE, and find labels without documents"
-WORD = re.compile(r"[^\W\d_]{3}")
 PREDICTED_AT_ONCE = 8192  # documents per batch: the stacking table of all documents may not fit into memory
 
 
@@ -176,8 +163,8 @@ class Blend(Model):
         """Members, and the columns of the stacking table."""
         n_members = len(self.member_views_)
         columns = {"n_columns": stacking.n_columns(n_members), "n_context_columns": N_COLUMNS}
-        view = self._compared_view
-        columns["n_compared"] = 0 if view is None else self._width(VIEWS[view])
+        view = self.compared_view
+        columns["n_compared"] = 0 if view is None else self.width(VIEWS[view])
         return {"n_labels": self.n_labels_, "n_members": n_members, **columns}
 
     def check_state(self) -> None:
@@ -186,7 +173,7 @@ class Blend(Model):
         must(weights is None or bool(((weights > 0) & (weights <= 1)).all()), "weights of labels above 0, at most 1")
         for member, view in zip(self.members_, self.member_views_, strict=True):
             must(view == TEXT.name or is_member_view(view), f"a view {view}")
-            width = sum(self._width(VIEWS[part]) for part in joined_parts(view))
+            width = sum(self.width(VIEWS[part]) for part in joined_parts(view))
             must(member.n_labels_ <= self.n_labels_, "members of no other labels")  # not all can add labels
             must(member.widths_ == {member.view.name: width}, f"a member of {width} columns for {view}")
             must((view != TEXT.name) == member.view.is_matrix, f"a member that reads {view}")
@@ -256,7 +243,7 @@ class Blend(Model):
         settings = training.MemberSettings(
             members, self.random_state, context.labels, tuned, self.language_, context.label_features
         )
-        k = self._n_predicted(Y.shape[1])
+        k = self.n_predicted(Y.shape[1])
         with (
             training.steps_folder(context.checkpoint, context.executor) as folder,
             FinishedSteps(folder, fingerprint).in_use() as finished,
@@ -276,7 +263,7 @@ class Blend(Model):
             with steps.running() as progress:
                 quality = self._fit_stacking(predicted, progress)
         self._weigh_vectors(predicted, quality)
-        self._fit_text_evidence(views, Y)
+        self.text_evidence_ = label_texts.fit_text_evidence(self, views, Y)
         self.out_of_fold = predicted if context.budget is not None else []
 
     def fit_labels(self, labels: LabelSpace, label_features: Inputs | None = None) -> Self:
@@ -334,57 +321,20 @@ class Blend(Model):
         self.out_of_fold = self._keep(kept, self.out_of_fold)
         return self._fit_stacking(self.out_of_fold, no_progress)
 
-    def _fit_text_evidence(self, views: Views, Y: Csr) -> None:
-        """Learn when labels without documents are right from the rarer half of the others, ranked by texts alone."""
-        if not set(READERS) <= set(self._member_names):
-            self.text_evidence_ = None
-            return
-        rows = np.random.default_rng(self.random_state).permutation(Y.shape[0])
-        rows = np.sort(rows[:MAX_TEXT_SAMPLE])
-        counts = self.pairs_.counts
-        allowed = (counts > 0) & (counts <= np.median(counts[counts > 0]))
-        k, tops = self._n_predicted(Y.shape[1]), []
-        for name in READERS:
-            at = self._member_names.index(name)
-            member = self.members_[at]
-            X = member.read(view_for(member, views.rows(rows), self.member_views_[at]))
-            tops.append(require(member, RanksByText).text_topk(X, k, allowed).padded(k))
-        table = stacking.stacking_table(training.side_by_side(tops), self.n_candidates, self.pairs_.log_counts)
-        right = table.targets(Y[rows]) if len(table.labels) else np.zeros(0, np.float32)
-        self.text_evidence_ = TextEvidence.fitted(table.columns, right)
-
     def _weigh_vectors(self, predicted: Sequence[HeldOut], quality: float) -> None:
         """Leave out the default's member that reads vectors unless it gains on held-out documents.
 
         It stays for labels without documents, and where nothing is held out.
         """
         self.vector_gain_ = None
-        if self.members is not None or VECTORS not in self._member_names or not predicted:
+        if self.members is not None or VECTORS not in self.member_names or not predicted:
             return
         without = copy(self)
         without.out_of_fold = predicted
-        gain = 100 * (quality - without.leave_out(self._member_names.index(VECTORS)))
+        gain = 100 * (quality - without.leave_out(self.member_names.index(VECTORS)))
         if gain < MIN_VECTOR_GAIN and self.pairs_.counts.all():
             self.__dict__ = without.__dict__
         self.vector_gain_ = gain
-
-    def _vector_note(self) -> str:
-        """Return what the member that reads vectors gains, or what would install it."""
-        is_member = VECTORS in self._member_names
-        if self.vector_gain_ is not None:
-            left_out = "" if is_member else "left out: "
-            return f"{left_out}{self.vector_gain_:+.1f} points of nDCG@5 on held-out documents"
-        chosen = self.members is None and self.effort != FAST and self._reads_names
-        if chosen and not is_member and encoder_for([]) is None:
-            return f"not installed; {WORTH}; run: pip install 'labelspace[encoder]'"
-        return ""
-
-    @property
-    def _reads_names(self) -> bool:
-        """Return whether a member reads the labels' names, and these are words."""
-        names = [] if self.labels_ is None else self.labels_.names[:1000]
-        n_words = sum(WORD.search(name) is not None for name in names)
-        return 2 * n_words > len(names) and any(member.name == "lexical" for member in self.members_)
 
     def _fit_stacking(self, predicted: Sequence[HeldOut], progress: Progress) -> float:
         """Steps 3 to 5: the stacking model of what members predicted for documents that they had not seen.
@@ -406,13 +356,13 @@ class Blend(Model):
         total = sum(Y.shape[0] * ndcg(top.padded(5), Y) for Y, top in found)
         return float(total / max(sum(Y.shape[0] for Y in truth), 1))
 
-    def _n_predicted(self, n_labels: int, k: int = 0) -> int:
+    def n_predicted(self, n_labels: int, k: int = 0) -> int:
         """Return how many labels every member predicts: at least twice as many as become candidates."""
         return min(max(2 * self.n_candidates, k), n_labels)
 
     def member_topk(self, views: Views, k: int = 0, allowed: Bools | None = None) -> MemberTopK:
         """Return what every member predicts: at least twice as many labels as become candidates, or k allowed ones."""
-        k = self._n_predicted(self.n_labels_, k) if allowed is None else k
+        k = self.n_predicted(self.n_labels_, k) if allowed is None else k
         named = zip(self.members_, self.member_views_, strict=True)
         predicted = [training.predict_member(member, views, view, k, allowed) for member, view in named]
         return training.side_by_side(predicted)
@@ -436,7 +386,7 @@ class Blend(Model):
 
     def _member_topk_twice(self, views: Views, depth: int, allowed: Bools) -> tuple[MemberTopK, MemberTopK]:
         """Return what every member predicts, and its ``depth`` best of the allowed labels."""
-        k, named = self._n_predicted(self.n_labels_), zip(self.members_, self.member_views_, strict=True)
+        k, named = self.n_predicted(self.n_labels_), zip(self.members_, self.member_views_, strict=True)
         pairs = [training.predict_member_twice(member, views, view, k, depth, allowed) for member, view in named]
         every, among = (training.side_by_side(tops) for tops in zip(*pairs, strict=True))
         return every, among
@@ -495,7 +445,7 @@ class Blend(Model):
         """Return what members predict for the candidates, and longer lists; None if few documents will need these."""
         if allowed is None:
             deep = self.member_topk(views, depth)
-            return (deep.first(self._n_predicted(self.n_labels_)) if depth else deep), deep
+            return (deep.first(self.n_predicted(self.n_labels_)) if depth else deep), deep
         if allowed.mean() * 2 * self.n_candidates >= k:  # candidates that are likely to be allowed
             return self.member_topk(views), None
         return self._member_topk_twice(views, depth, allowed)
@@ -505,7 +455,7 @@ class Blend(Model):
         if len(self.forest_.roots):
             return self.forest_.probabilities(table.columns)
         if self.text_evidence_ is not None:
-            return self.text_evidence_.probabilities(table.columns, self._member_names)
+            return self.text_evidence_.probabilities(table.columns, self.member_names)
         return table.mean_scores(len(self.members_))
 
     def both_passes(self, table: StackingTable) -> Floats:
@@ -520,11 +470,12 @@ class Blend(Model):
         if self.text_evidence_ is None:
             return probabilities
         rows = np.flatnonzero(self.pairs_.counts[table.labels] == 0)
-        probabilities[rows] = self.text_evidence_.probabilities(table.columns[rows], self._member_names)
+        probabilities[rows] = self.text_evidence_.probabilities(table.columns[rows], self.member_names)
         return probabilities
 
     @property
-    def _member_names(self) -> list[str]:
+    def member_names(self) -> list[str]:
+        """The methods of the members."""
         return [member.name for member in self.members_]
 
     def _recalibrated(self, probabilities: Floats) -> Floats:
@@ -537,56 +488,15 @@ class Blend(Model):
         still hold; a sample of them is enough. Documents of which only rejected labels are known do not count there:
         they would make every probability too low. Their probabilities tell how much a rejection says.
         """
-        judged = self._judged(new)
-        table = stacking.stacking_table(self.member_topk(judged.X), self.n_candidates, self.pairs_.log_counts)
-        before = self.both_passes(table)
-        recalibration = self._updated_recalibration(table, before, judged)
-        rejections = self._extended_rejections(table, before, judged)
-        members, left_out = [copy(member) for member in self.members_], []
-        for member, view in zip(members, self.member_views_, strict=True):
-            left_out += _learn_or_name(member, view, new)
-        self.members_, self.recalibration_, self.rejections_ = members, recalibration, rejections
-        if self.label_weight_ is not None:  # a new label is worth as much as most
-            further = np.full(new.n_labels - len(self.label_weight_), np.median(self.label_weight_), np.float32)
-            self.label_weight_ = np.append(self.label_weight_, further)
-        self.pairs_ = add_pairs(self.pairs_, new.Y[np.flatnonzero(new.are_complete)])
-        return left_out
-
-    def _judged(self, new: NewDocuments) -> NewDocuments:
-        """Return the documents to predict before they are learned: a sample as long as nobody rejected a label."""
-        n = len(new.are_complete)
-        if n <= MAX_JUDGED or self.rejections_ is not None or new.rejected.nnz:
-            return new
-        rows = np.arange(MAX_JUDGED) * n // MAX_JUDGED
-        return new._replace(
-            X=new.X.rows(rows), Y=new.Y[rows], rejected=new.rejected[rows], are_complete=new.are_complete[rows]
-        )
-
-    def _updated_recalibration(self, table: StackingTable, before: Floats, new: NewDocuments) -> Recalibration | None:
-        """Return the recalibration after complete documents, whose candidates had these probabilities."""
-        counted = np.repeat(new.are_complete, np.diff(table.ends))
-        if not counted.any() or not len(self.forest_.roots):
-            return self.recalibration_
-        right = table.targets(new.Y) > 0
-        line = self.recalibration_ or Recalibration.start()
-        return line.updated(before[counted], right[counted], int(new.are_complete.sum()))
-
-    def _extended_rejections(self, table: StackingTable, before: Floats, new: NewDocuments) -> Rejections | None:
-        """Return the rejections with those of new documents; None as long as there are none."""
-        view = self._compared_view
-        if view is None or (self.rejections_ is None and not new.rejected.nnz):
-            return None
-        known = self.rejections_ or Rejections.none(new.X.width(view), self.n_labels_)
-        probabilities = sp.csr_matrix((before, table.labels, table.ends), shape=new.Y.shape)
-        return known.extended(self.compared(new.X), new, probabilities)
+        return learning.learn(self, new)
 
     def compared(self, views: Views) -> Csr:
         """Return documents under the view by which they are compared with those that labels were rejected for."""
-        X: Csr = views[str(self._compared_view)]
+        X: Csr = views[str(self.compared_view)]
         return X
 
     @property
-    def _compared_view(self) -> str | None:
+    def compared_view(self) -> str | None:
         """The view by which documents are compared with those that a label was rejected for."""
         parts = [part for view in self.member_views_ for part in joined_parts(view)]
         return next((name for name in parts if VIEWS[name].is_matrix), None)
@@ -606,19 +516,7 @@ class Blend(Model):
 
     def insert_features(self, at: Mapping[str, Longs]) -> None:
         """Insert features before columns of views, and of the views that are joined from these."""
-        members = [copy(member) for member in self.members_]
-        for member, view in zip(members, self.member_views_, strict=True):
-            found, first = [], 0
-            for name in joined_parts(view):
-                found.append(at.get(name, np.zeros(0, np.int64)) + first)
-                first += self._width(VIEWS[name])
-            columns = np.concatenate(found)
-            if len(columns):
-                insert_features(member, {member.view.name: columns})
-        self.members_ = members
-        compared = at.get(str(self._compared_view))
-        if self.rejections_ is not None and compared is not None:
-            self.rejections_ = self.rejections_.insert_features(compared)
+        learning.insert_columns(self, at)
 
     def names_documents(self) -> bool:  # type: ignore[override]
         """Whether evidence of a member names documents; before the training, whether it may."""
@@ -650,7 +548,7 @@ class Blend(Model):
     def report(self) -> dict[str, Any]:
         """Return what was chosen on held-out documents, and the language if a member uses it."""
         chosen = {f"C of {m.name}": m.get_params()["C"] for m in self.members_ if m.name in CANDIDATES}
-        note = self._vector_note()
+        note = label_texts.vector_note(self)
         if note:
             chosen[VECTORS] = note
         read = {part for view in self.member_views_ for part in joined_parts(view)}
@@ -674,15 +572,3 @@ class Blend(Model):
         super().attach_labels(labels)
         for member in self.members_:
             member.attach_labels(labels)
-
-
-def _learn_or_name(member: Model, view: str, new: NewDocuments) -> list[str]:
-    """Let a member learn from its view of documents; return the names of the parts that cannot."""
-    cannot = [str(Member(member.name, view))]
-    if not isinstance(member, PartialFit):
-        return cannot
-    X = member.read(view_for(member, new.X, view))
-    try:
-        return [f"{member.name}: {part}" for part in go_on(member, new._replace(X=X))]
-    except ParameterError:  # it was saved before what it needs was kept
-        return cannot

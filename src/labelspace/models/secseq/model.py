@@ -140,7 +140,7 @@ class SequenceModel(Model):
         """Return the shape of a code, and the sizes of the network of a code tree."""
         config = self.decoder_config(self._code_size)
         code = {"code_size": config.code_size, "code_length": config.code_length}
-        n_features = self._width(WORDS if self.encoder == "bag" else SEQUENCES)
+        n_features = self.width(WORDS if self.encoder == "bag" else SEQUENCES)
         network = {"n_features": n_features, "word_dim": config.word_dim, "n_weights": config.n_weights}
         return {"n_labels": self.n_labels_, **code, **network}
 
