@@ -238,7 +238,9 @@ class Blend(Model):
         views, Y, held_out = self._split(views, Y, context.validation)
         self.pairs_ = count_pairs(Y)
         self.recalibration_ = self.rejections_ = None
-        folds = [] if held_out is not None else training.folds(Y, self.n_folds, self.effort, self.random_state)
+        by_text = self.n_folds is None and set(READERS) <= {member.method for member in members}
+        holds_out = held_out is None and not (by_text and training.are_too_few(Y))
+        folds = training.folds(Y, self.n_folds, self.effort, self.random_state) if holds_out else []
         fold_sizes = [Y.shape[0] - len(fold.held) for fold in folds]
         steps = Steps(training.plan(members, fold_sizes, Y.shape[0]), context.progress)
         tuned = tuned_params(members, views, Y, self.random_state)
