@@ -83,7 +83,7 @@ from labelspace.models.blend.rejections import Rejections
 from labelspace.models.blend.stacking_model import Candidates, Cooccurrence, count_pairs, fit_passes, second_pass
 from labelspace.models.blend.stacking_table import MemberTopK, StackingTable
 from labelspace.models.blend.steps import Steps
-from labelspace.models.blend.text_evidence import WITHOUT_DOCUMENTS, TextEvidence
+from labelspace.models.blend.text_evidence import READERS, WITHOUT_DOCUMENTS, TextEvidence
 from labelspace.models.blend.training import HeldOut, MemberTraining, Training
 from labelspace.models.capabilities import KnowsWords, ReadsLabelNames, ZeroShot, require
 from labelspace.models.checks import Inputs
@@ -233,10 +233,12 @@ class Blend(Model):
         train, held_out = self._split(Training(views, Y, context.sample_weight), context.validation)
         views, Y = train.views, train.Y
         self.pairs_ = count_pairs(Y)
-        self.recalibration_ = self.rejections_ = self.label_weight_ = None
+        self.recalibration_ = self.rejections_ = None
         worth = context.label_weight
         self.label_weight_ = None if worth is None else np.maximum(worth / worth.max(), MIN_WORTH).astype(np.float32)
-        folds = [] if held_out is not None else training.folds(Y, self.n_folds, self.effort, self.random_state)
+        by_text = self.n_folds is None and set(READERS) <= {member.method for member in members}
+        holds_out = held_out is None and not (by_text and training.are_too_few(Y))
+        folds = training.folds(Y, self.n_folds, self.effort, self.random_state) if holds_out else []
         fold_sizes = [Y.shape[0] - len(fold.held) for fold in folds]
         steps = Steps(training.plan(members, fold_sizes, Y.shape[0]), context.progress)
         tuned = tuned_params(members, views, Y, self.random_state)

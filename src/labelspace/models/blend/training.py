@@ -290,6 +290,7 @@ def _made(data: StepData, step: MemberStep) -> TopK | dict[str, bytes]:
 
 
 MIN_DOCUMENTS = 50  # with fewer there is nothing to learn from
+MANY_ENOUGH = 200  # with fewer and most labels without any, label texts alone are better
 MAX_OUT_OF_FOLD = 20_000  # documents up to which all are predicted out of fold; above, a sample is held out once
 FOLDS = {FAST: 1, NORMAL: 2, BEST: 5}
 SAMPLE_SHARE, MAX_SAMPLE = 0.1, 6_000
@@ -301,6 +302,11 @@ def folds(Y: Csr, n_folds: int | None, effort: str, random_state: int) -> list[F
     held_out = held_out_folds(Y.shape[0], n_folds or choose_folds(Y.shape[0], effort), random_state)
     kept = [held for held in held_out if Y[held].nnz < Y.nnz]
     return [Fold(held, stacked_rows(held, len(kept), random_state)) for held in kept]
+
+
+def are_too_few(Y: Csr) -> bool:
+    """Return whether documents tell less of their labels than the labels' texts do: most labels have none."""
+    return bool(Y.shape[0] < MANY_ENOUGH and Y.nnz < Y.shape[1])
 
 
 def choose_folds(n: int, effort: str = NORMAL) -> int:
