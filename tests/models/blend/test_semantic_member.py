@@ -54,7 +54,7 @@ def test_it_is_a_member_where_an_encoder_is_installed_and_labels_have_names(enco
     named = [str(member) for member in choose_members(shape, "words", True, with_vectors=True)]
     assert named[-2:] == ["lexical", "semantic:embeddings"]
     assert "semantic" not in str(choose_members(shape, "words", False, with_vectors=True))
-    assert encoder_for(["short"] * 3), encoder_for(["long " * 100]) == ("granite", "static")
+    assert (encoder_for(["short"] * 3), encoder_for(["long " * 100])) == ("granite", "static")
 
 
 def test_without_an_encoder_the_training_says_what_would_install_it():
