@@ -61,8 +61,11 @@ class View:
         return create_features(self.features, **self.params)
 
     def with_features(self, features: str | None, params: Mapping[str, Any]) -> Self:
-        """Return the view made by other features, or with other settings; unknown settings are dropped."""
-        if not self.is_matrix:
+        """Return the view made by other features, or with other settings; unknown settings are dropped.
+
+        Vectors of an encoder are not another form of words, and stay.
+        """
+        if not self.is_matrix or (self.features == "embeddings" and features not in (None, self.features)):
             return self
         name = features or self.features
         known = features_class(name).defaults()
@@ -93,6 +96,9 @@ def override(views: Iterable[View], features: str | None, params: Mapping[str, A
         setting = f"features.{next(iter(params))}" if params else "features"
         remedy = "leave it out, or choose a method that is given features"
         raise ParameterError(f"{method} reads texts itself, but {setting} is set; {remedy}")
+    if features is not None and not any(view.features == features for view in matrices):
+        rule = f"{method} reads the vectors of an encoder, but features is {features}"
+        raise ParameterError(f"{rule}; leave it out, or give other vectors: features.encoder")
     for key in params:
         if not any(key in view.params for view in matrices):
             features_class(matrices[0].features).reject_unknown({key: None})

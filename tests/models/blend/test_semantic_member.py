@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from labelspace import Tagger
+from labelspace.errors import ParameterError
 from labelspace.features.encoders.base import Encoder
 from labelspace.models.blend import text_evidence
 from labelspace.models.blend.members import choose_members, encoder_for
@@ -53,7 +54,7 @@ def test_it_is_a_member_where_an_encoder_is_installed_and_labels_have_names(enco
     named = [str(member) for member in choose_members(shape, "words", True, with_vectors=True)]
     assert named[-2:] == ["lexical", "semantic:embeddings"]
     assert "semantic" not in str(choose_members(shape, "words", False, with_vectors=True))
-    assert encoder_for(["short"] * 3), encoder_for(["long " * 100]) == ("granite", "static")
+    assert (encoder_for(["short"] * 3), encoder_for(["long " * 100])) == ("granite", "static")
 
 
 def test_without_an_encoder_the_training_says_what_would_install_it():
@@ -80,6 +81,19 @@ def test_it_is_left_out_where_it_gains_nothing(encoder):
     assert members(tagger) == ["neighbors", "pdsparse", "lexical"]
     assert tagger.model.report()["semantic"].startswith("left out: ")
     assert "embeddings" not in tagger.features_.widths
+
+
+def test_other_features_take_the_place_of_words_not_of_vectors(encoder):
+    tagger = Tagger(features="hashing").fit(*documents(hidden=["hen"]), label_names=NAMES)
+    made = tagger.features_
+    assert {view: made.features_[key].name for view, key in made.made_by_.items()} == {
+        "words": "hashing",
+        "chars": "hashing",
+        "text": "text",
+        "embeddings": "embeddings",
+    }
+    with pytest.raises(ParameterError, match="reads the vectors of an encoder, but features is hashing"):
+        Tagger("semantic", features="hashing").fit(*documents(hidden=["hen"]))
 
 
 def test_zero_shot_tagging_joins_names_and_meaning(encoder):
