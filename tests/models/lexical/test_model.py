@@ -101,6 +101,23 @@ def test_new_labels_are_suggested_after_training():
     assert model.predict_topk(["where to buy saffron"], k=1).labels.tolist() == [[2]]
 
 
+def test_a_new_label_whose_name_is_a_common_word_is_less_likely_than_one_of_a_rare_name():
+    labels = LabelSpace(["bread", "fish", "recipe", "saffron"])
+    texts = ["recipe of bread"] * 2 + ["recipe of fish"] * 2 + ["recipe of something else"] * 36
+    Y = sp.csr_matrix(np.eye(4)[[0, 0, 1, 1]])
+    Y.resize(40, 4)
+    scores = []
+    for new_labels in (False, True):
+        model = Lexical(new_labels=new_labels).fit(texts, Y, labels=labels)
+        top = model.predict_topk(["a recipe with saffron"], k=2)
+        assert top.labels.tolist() == [[3, 2]]
+        scores.append(float(top.scores[0, 1]))
+    never_right, as_if_new = scores
+    assert never_right < as_if_new
+    among = np.array([False, False, True, True])
+    assert model.text_topk(["a recipe with saffron"], 2, among).scores[0, 1] == np.float32(as_if_new)
+
+
 def test_scores_are_probabilities_that_hold_on_other_documents():
     rng = np.random.default_rng(0)
     labels = LabelSpace([f"word{i}" for i in range(20)])

@@ -62,7 +62,7 @@ from labelspace.models.lexical.kernels import N_BUCKETS, N_LEVELS, PROBABILITY_S
 from labelspace.models.lexical.phrases import PhraseEvidence, WordStems, index_phrases
 from labelspace.models.partial_fit import NewDocuments
 from labelspace.training.losses import sigmoid
-from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, Longs, TopK
+from labelspace.types import Bools, Csr, Doubles, Floats, Ints, LabelSpace, Longs, TopK
 
 Weights = npt.NDArray[np.float64]
 
@@ -121,7 +121,9 @@ class Lexical(Model):
     )
 
     new_labels: bool = param(
-        False, boolean(), "Expect labels without documents to be new: matches of these were not wrong in training."
+        False,
+        boolean(),
+        "Expect labels without documents to be as frequent as the rarer half of the others, once they have some.",
     )
 
     phrases_: Phrases = learned(part(Phrases, n_labels="n_labels"))
@@ -150,14 +152,33 @@ class Lexical(Model):
 
     def _weigh_counts(self) -> None:
         """Learn the log-odds of buckets (step 4) and the shifts of labels (step 5) from the counts."""
-        counts = self._counts()
-        expected = bucket_probabilities(counts.by_bucket)
+        expected = bucket_probabilities(self._counts().by_bucket)
         self.log_odds_ = _log_odds(expected).astype(np.float32)
-        rounded = np.round(PROBABILITY_SCALE * expected).astype(np.int64)
-        shift = _log_odds_shift(counts.by_label(rounded), float(self.prior_strength))
-        if self.new_labels and self.labels_ is not None and self.labels_.counts is not None:
-            shift[: len(self.labels_)][self.labels_.counts == 0] = 0.0
-        self.shift_ = shift
+        by_label, n_documents = self._by_label(expected)
+        self.shift_ = _log_odds_shift(by_label, float(self.prior_strength))
+        if self.new_labels:
+            is_new = n_documents == 0
+            self.shift_[is_new] = self._shift_if_new(by_label, n_documents)[is_new]
+
+    def _by_label(self, expected: Doubles) -> tuple[Longs, Longs]:
+        """Return matches, hits and expected hits by label and level, and the training documents of each label."""
+        by_label = self._counts().by_label(np.round(PROBABILITY_SCALE * expected).astype(np.int64))
+        n_documents = np.zeros(len(by_label), np.int64)  # labels that came after the training have none
+        if self.labels_ is not None and self.labels_.counts is not None:
+            n_documents[: len(self.labels_)] = self.labels_.counts
+        return by_label, n_documents
+
+    def _shift_if_new(self, by_label: Longs, n_documents: Longs) -> Floats:
+        """Return the shift of each label as if it had no documents.
+
+        It may have as many hits as expected, but no more than the rarer half of the labels with documents have on
+        average: a name that is found more often than that is a common word.
+        """
+        found, has_documents = by_label.astype(np.float64), n_documents > 0
+        if has_documents.any():
+            rare = has_documents & (n_documents <= np.median(n_documents[has_documents]))
+            found[:, :, 1] = np.minimum(found[:, :, 2] / PROBABILITY_SCALE, found[rare, :, 1].mean(axis=0))
+        return _log_odds_shift(found, float(self.prior_strength))
 
     def _counts(self) -> Counts:
         if self.counts_ is None:
@@ -253,10 +274,10 @@ class Lexical(Model):
         return every, among
 
     def text_topk(self, texts: Sequence[str], k: int, allowed: Bools) -> TopK:
-        """Return the k best allowed labels of each text by the grades of their matches alone."""
-        unshifted = copy(self)
-        unshifted.shift_ = np.zeros_like(self.shift_)
-        return unshifted._predict(texts, k, allowed)
+        """Return the k best allowed labels of each text as if they had no documents."""
+        as_if_new = copy(self)
+        as_if_new.shift_ = self._shift_if_new(*self._by_label(bucket_probabilities(self._counts().by_bucket)))
+        return as_if_new._predict(texts, k, allowed)
 
     def _rank(self, texts: Sequence[str], *wanted: tuple[int, Bools | None]) -> list[TopK]:
         """Return the best labels for each of ``wanted``: a number of labels, and which labels are allowed."""
@@ -362,7 +383,7 @@ def _log_odds(p: Weights) -> Weights:
     return np.asarray(np.log(p) - np.log1p(-p))
 
 
-def _log_odds_shift(by_label: Longs, prior_strength: float) -> Floats:
+def _log_odds_shift(by_label: Longs | Doubles, prior_strength: float) -> Floats:
     """Return how much each label's log-odds differ from those expected, per level. Shape (n_labels, n_levels)."""
     matched, right, summed = np.moveaxis(by_label, -1, 0).astype(np.float64)
     expected = summed / PROBABILITY_SCALE / np.maximum(matched, 1)
