@@ -8,7 +8,8 @@ import pytest
 
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import read_dataset
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
+from labelspace.types import Fields
 
 WORDS = "apple bread crème dough egg fish grill ham ice jam kale lemon mint nut oil pea rice salt tea über".split()
 PLAIN = [f"{a} {b}" for a in ("red", "Käse", "new", "old") for b in WORDS]
@@ -149,6 +150,44 @@ def test_several_label_columns_and_several_text_columns(tmp_path):
     assert (list(named.texts), labels_of(named)) == (["one", "two"], [["x"], ["y"]])
     with pytest.raises(DataError, match="must have the column 'abstrakt', but has: .*; did you mean 'abstract'"):
         read_dataset(tmp_path / "a.csv", options=ReadOptions(text=("abstrakt",)))
+
+
+def write_tickets(path, header, subjects, teams):
+    """Tickets with a subject of five words each, of which ``subjects`` differ, and one of the teams."""
+    rng = random.Random(0)
+    different = [" ".join(rng.choices(WORDS, k=5)) for _ in range(subjects)]
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        for number in range(120):
+            body = " ".join(rng.choices(WORDS, k=15))
+            writer.writerow([f"T-{number}", different[number % subjects], body, rng.choice(teams)])
+
+
+def test_a_subject_that_is_a_text_is_no_label(tmp_path):
+    path, teams = tmp_path / "a.csv", ["billing", "network access", "hardware"]
+    write_tickets(path, ["ticket", "subject", "body", "category"], 120, teams)
+    assert read_dataset(path).fields == Fields(("subject", "body"), ("category",), None, None)
+    write_tickets(path, ["ticket", "subject", "body", "category"], 30, teams)  # templates
+    seen = r"subject \(30 values in 120 cells, 5.0 words each\), .*category \(3 values in 120 cells, .*\)"
+    with pytest.raises(DataError, match=rf"labels must be clear, .*{seen}; name it: labels='category'"):
+        read_dataset(path)
+    write_tickets(path, ["ticket", "subject", "body", "team"], 120, teams)
+    with pytest.raises(DataError, match="labels must be clear, .*; name it: labels='team'"):
+        read_dataset(path)
+
+
+def test_no_column_is_taken_twice(tmp_path):
+    path = tmp_path / "a.csv"
+    write_tickets(path, ["ticket", "subject", "body", "category"], 30, ["billing", "hardware"])
+    dataset = read_dataset(path, options=ReadOptions(text=("subject",)))
+    assert (dataset.fields.text, dataset.fields.labels) == (("subject",), ("category",))
+    with pytest.raises(ParameterError, match="a column must be named once, but 'subject' is named twice"):
+        read_dataset(path, options=ReadOptions(text=("subject",), labels=("subject",)))
+    unlabeled = read_dataset(path, options=ReadOptions(text=("subject", "category")))
+    assert unlabeled.fields.labels == ()
+    again = read_dataset(path, options=ReadOptions(fields=unlabeled.fields))
+    assert again.fields.labels == ()
 
 
 def test_labels_of_stack_exchange_and_of_annif(tmp_path):

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from labelspace.data.archives import is_data_file
-from labelspace.data.fields import SEPARATORS
 from labelspace.data.files import UTF_8, lines, too_long, without_blank_end, writing_text
 from labelspace.data.formats.base import RowFormat
+from labelspace.data.label_separator import SEPARATORS
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Label, Location, Rows, record_fields, to_records
 from labelspace.types import Dataset
