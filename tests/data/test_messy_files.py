@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -188,6 +189,42 @@ def test_no_column_is_taken_twice(tmp_path):
     assert unlabeled.fields.labels == ()
     again = read_dataset(path, options=ReadOptions(fields=unlabeled.fields))
     assert again.fields.labels == ()
+
+
+def test_a_separator_that_most_cells_do_not_hold_is_said(tmp_path):
+    path, said = tmp_path / "a.csv", []
+    path.write_text("text,labels\none,red; green\ntwo,green; blue\nthree,blue; dark\nfour,red\n")
+    found = read_dataset(path, options=ReadOptions(label_separator="|", say=said.append))
+    assert "red; green" in found.labels.names
+    assert f"{path}: labels are separated by '|', but 3 of 4 cells hold ';'; the option label_separator" in said[0]
+    right = read_dataset(path, options=ReadOptions(label_separator=";"))
+    read_dataset(path, options=ReadOptions(fields=replace(right.fields, label_separator=","), say=said.append))
+    assert "labels are separated by ',', but 3 of 4 cells hold ';'" in said[-1]
+    said.clear()
+    path.write_text('text,labels\none,"Bread, rye"\ntwo,"Tea, black"\nthree,"Tea, black"\nfour,red\n')
+    read_dataset(path, options=ReadOptions(label_separator="none", say=said.append))
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ('{"name": "red", "id": 3}', ["red"]),
+        ("{'label': 'red, dark'}", ["red, dark"]),
+        ('{"label": "red"}, {"label": "blue"}', ["blue", "red"]),
+        ("{red}", ["{red}"]),
+        ('{"sports": 1, "news": 0}', r"a\.csv:2: expected subjects with a 'uri' or a 'label', but one is \{'sports'"),
+        ('{"label": "red"', r"a\.csv:2: expected 'labels' that start like JSON to be JSON, but they are"),
+    ],
+)
+def test_json_objects_in_a_cell(tmp_path, cell, expected):
+    with (tmp_path / "a.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["text", "labels"], ["x", cell]])
+    if isinstance(expected, list):
+        assert read_dataset(tmp_path / "a.csv").labels.names == expected
+        return
+    with pytest.raises(DataError, match=expected):
+        read_dataset(tmp_path / "a.csv")
 
 
 def test_labels_of_stack_exchange_and_of_annif(tmp_path):

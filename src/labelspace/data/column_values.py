@@ -5,14 +5,17 @@ hardly any of them recurs, neither as a whole nor split at one of the separators
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from labelspace.data.cells import cell_values
 from labelspace.data.label_separator import SEPARATORS
-from labelspace.data.records import split_cell
+from labelspace.data.records import is_json, split_cell
+from labelspace.errors import DataError
 
 JUDGED_ROWS = 2_000
+_SHOWN_COLUMNS = 12  # in an error
 _MIN_CELLS = 10  # fewer do not show whether values recur
 _MIN_WORDS = 2  # codes and single words may be labels that occur once
 # Share of the characters in names that recur, below which cells are texts. Texts stay below it even if all begin or end
@@ -49,7 +52,7 @@ def column_values(name: str, cells: Sequence[object]) -> ColumnValues:
     'category (3 values in 4 cells, 1.0 words each)'
     """
     values = [found for cell in cells if (found := cell_values(cell))]
-    if any(isinstance(cell, list) or str(cell).lstrip().startswith("[") for cell in cells):
+    if any(isinstance(cell, (list, dict)) or is_json(str(cell)) for cell in cells):
         return _of_names(name, values, recurring=1.0)  # lists say themselves what their labels are
     split = (
         [[part for value in row for part in split_cell(value, mark)] for row in values] for mark in (None, *SEPARATORS)
@@ -75,7 +78,26 @@ def likely_labels(columns: Sequence[ColumnValues]) -> str | None:
     return None if best is None or not (best.recurring or not best.n_cells) else best.name
 
 
-def likely_text(columns: Sequence[ColumnValues]) -> str | None:
-    """Return the column that is most likely the one of the texts: the one with the most words, and several."""
-    best = max(columns, key=lambda column: column.n_words * (1 - column.recurring), default=None)
-    return None if best is None or best.n_words < _MIN_WORDS else best.name
+def unclear_labels(path: str | Path, columns: Sequence[ColumnValues], possible: Collection[str]) -> DataError:
+    """Return the error for a file of which one or several columns may hold the labels."""
+    likely = likely_labels([column for column in columns if column.name in possible]) or next(iter(possible))
+    rule = "the column with the labels must be clear"
+    return DataError(f"{rule}, but {_seen(path, columns)}; name it: labels={likely!r}", options=["labels="])
+
+
+def unclear_text(path: str | Path, columns: Sequence[ColumnValues], labels: Collection[str]) -> DataError:
+    """Return the error for a file of which no column, or one of many, may hold the texts."""
+    others = [column for column in columns if column.name not in labels]
+    # The likely one has the most words, and several.
+    best = max(others, key=lambda column: column.n_words * (1 - column.recurring), default=None)
+    likely = "COLUMN" if best is None or best.n_words < _MIN_WORDS else best.name
+    remedy = f"name it: text={likely!r}, or several: text='title,description'; the first line must be a header"
+    rule = "the column with the texts must be known"
+    return DataError(f"{rule}, but {_seen(path, columns)}; {remedy}", options=["text="])
+
+
+def _seen(path: str | Path, columns: Sequence[ColumnValues]) -> str:
+    """Describe what was seen in the columns of a file."""
+    listed = ", ".join(map(str, columns[:_SHOWN_COLUMNS]))
+    more = f" and {len(columns) - _SHOWN_COLUMNS} more columns" if len(columns) > _SHOWN_COLUMNS else ""
+    return f"{path} has: {listed}{more}"

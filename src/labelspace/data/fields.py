@@ -16,10 +16,17 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from labelspace.data.column_values import JUDGED_ROWS, ColumnValues, column_values, likely_labels, likely_text
-from labelspace.data.label_separator import SHOWN, IsKnown, detect_separator
+from labelspace.data.column_values import (
+    JUDGED_ROWS,
+    ColumnValues,
+    column_values,
+    likely_labels,
+    unclear_labels,
+    unclear_text,
+)
+from labelspace.data.label_separator import IsKnown, describe_other, detect_separator, shown_mark
 from labelspace.data.read_options import NO_SEPARATOR, ReadOptions
-from labelspace.data.records import Label, Location, Record, Rows, cell_labels, shown, to_record
+from labelspace.data.records import Label, Location, Record, Rows, cell_labels, is_json, shown, to_record
 from labelspace.data.side_columns import with_values
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Fields
@@ -34,7 +41,6 @@ FEATURES = "features"
 # Rows that are read to tell what a column holds: few show whether its cells are texts; the separator of the labels, and
 # 0 and 1, need many, as a rare value decides.
 FEW_ROWS, MANY_ROWS = 200, 20_000
-_SHOWN_COLUMNS = 12  # in an error
 _SUBJECT = "subject"  # of a mail a text, of a book a label
 _ANNIF_URIS = "subject_uris"  # in its CSV files; separated by spaces
 _INDICATORS = frozenset({"", "0", "1", "0.0", "1.0", "true", "false"})  # in lower case
@@ -79,15 +85,11 @@ def detect_fields(
         if labels and not text and not options.embeddings:
             text = _rest(columns, {*labels, id_column, features})
     if not text and features not in columns.names:
-        raise _unclear_text(columns, labels)
+        raise unclear_text(columns.path, columns.values(columns.names), labels)
     if with_labels and not labels:
         _check_no_labels(columns, options, {*text, id_column, features})
     indicators = len(labels) > 1 and _are_indicators(columns, labels)
-    separator = options.label_separator
-    if labels and separator is None and not indicators:
-        separator = _separator(columns, labels, options, is_known)
-    separator = None if separator == NO_SEPARATOR else separator
-    separator = separator if labels else None
+    separator = None if indicators or not labels else _separator(columns, labels, options, is_known)
     return Fields(text, labels, id_column, separator, indicators, options.merges_labels, features, beside)
 
 
@@ -111,7 +113,7 @@ def _label_columns(columns: ColumnSample, options: ReadOptions) -> tuple[str, ..
         texts = {column.name for column in columns.values(found) if column.is_text} if found else set()
         found = [name for name in found if name not in texts]
     if len(found) > 1:
-        raise _unclear_labels(columns, found)
+        raise unclear_labels(columns.path, columns.values(columns.names), found)
     if found:
         return tuple(found)
     numbered = {name: _NUMBERED.fullmatch(name.lower()) for name in others}
@@ -124,33 +126,13 @@ def _taken(options: ReadOptions) -> set[str | None]:
     return {*options.text, *known, options.id, options.embeddings}
 
 
-def _unclear_labels(columns: ColumnSample, found: Sequence[str]) -> DataError:
-    likely = likely_labels(columns.values(found)) or found[0]
-    problem = f"{_seen(columns.values(columns.names), columns.path)}; name it: labels={likely!r}"
-    return DataError(f"the column with the labels must be clear, but {problem}", options=["labels="])
-
-
-def _unclear_text(columns: ColumnSample, labels: Collection[str]) -> DataError:
-    values = columns.values(columns.names)
-    likely = likely_text([column for column in values if column.name not in labels]) or "COLUMN"
-    remedy = f"name it: text={likely!r}, or several: text='title,description'; the first line must be a header"
-    rule = "the column with the texts must be known"
-    return DataError(f"{rule}, but {_seen(values, columns.path)}; {remedy}", options=["text="])
-
-
-def _seen(columns: Sequence[ColumnValues], path: str | Path) -> str:
-    """Describe what was seen in the columns of a file."""
-    listed = ", ".join(map(str, columns[:_SHOWN_COLUMNS]))
-    more = f" and {len(columns) - _SHOWN_COLUMNS} more columns" if len(columns) > _SHOWN_COLUMNS else ""
-    return f"{path} has: {listed}{more}"
-
-
 def _check_no_labels(columns: ColumnSample, options: ReadOptions, used: Collection[str | None]) -> None:
     """Raise DataError if a column with the name of labels holds texts, while another one may hold labels."""
     named = _called([name for name in columns.names if name not in _taken(options)], LABEL_NAMES)
-    likely = likely_labels(columns.values([name for name in columns.names if name not in used])) if named else None
+    values = columns.values(columns.names) if named else []
+    likely = likely_labels([column for column in values if column.name not in used])
     if likely is not None:
-        raise _unclear_labels(columns, [likely])
+        raise unclear_labels(columns.path, values, [likely])
 
 
 def _called(names: Iterable[str], known: Sequence[str]) -> list[str]:
@@ -217,14 +199,26 @@ def _are_indicators(columns: ColumnSample, names: Sequence[str]) -> bool:
 def _separator(
     columns: ColumnSample, labels: tuple[str, ...], options: ReadOptions, is_known: IsKnown | None
 ) -> str | None:
-    if options.fields is not None and options.fields.labels == labels:
-        return options.fields.label_separator
+    known = options.fields if options.fields is not None and options.fields.labels == labels else None
+    asked = options.label_separator
+    if asked is not None or known is not None:
+        mark = asked if known is None or asked is not None else known.label_separator
+        mark = None if mark == NO_SEPARATOR else mark
+        other = describe_other(_label_cells(columns, labels, JUDGED_ROWS), mark)
+        if other is not None and (asked is not None or mark is not None):
+            options.say(f"{columns.path}: {other}")
+        return mark
     if labels == (_ANNIF_URIS,):
         return " "
     if not any(isinstance(cell, str) for row in columns.sample(labels, FEW_ROWS) for cell in row):
         return None  # lists, which say themselves what their labels are
-    cells = [cell for row in columns.sample(labels, MANY_ROWS) for cell in row if isinstance(cell, str)]
-    return detect_separator([cell for cell in cells if not cell.lstrip().startswith("[")], columns.path, is_known)
+    return detect_separator(_label_cells(columns, labels, MANY_ROWS), columns.path, is_known)
+
+
+def _label_cells(columns: ColumnSample, labels: tuple[str, ...], n_rows: int) -> list[str]:
+    """Return the cells with names in the first rows, without lists and objects, which have marks of their own."""
+    cells = [cell for row in columns.sample(labels, n_rows) for cell in row if isinstance(cell, str) and cell.strip()]
+    return [cell for cell in cells if not is_json(cell)]
 
 
 def describe_fields(fields: Fields) -> str:
@@ -236,7 +230,7 @@ def describe_fields(fields: Fields) -> str:
     parts = [] if fields.text in ((), ("text",)) else [f"text: {' + '.join(fields.text)}"]
     how = "columns of 0 and 1" if fields.indicators else ""
     if fields.label_separator is not None:
-        how = f"separated by {SHOWN.get(fields.label_separator, repr(fields.label_separator))}"
+        how = f"separated by {shown_mark(fields.label_separator)}"
     if fields.labels not in ((), ("labels",)):
         listed = " + ".join(fields.labels[:5]) + (f" + {len(fields.labels) - 5} more" if len(fields.labels) > 5 else "")
         parts.append(f"labels: {listed}{f' ({how})' if how else ''}")

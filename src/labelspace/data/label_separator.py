@@ -9,7 +9,7 @@ It is ``|``, ``;``, ``,``, a line end, or nothing:
    lists of names recur less than names. In the reverse case commas belong to names. Else the error asks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from labelspace.data.records import split_cell
@@ -36,8 +36,7 @@ def detect_separator(cells: Sequence[str], path: str | Path, is_known: IsKnown |
     ';'
     """
     cells = [cell for cell in cells if cell.strip()]
-    used = {mark: sum(len(split_cell(cell, mark)) > 1 for cell in cells) for mark in SEPARATORS}
-    used["><"] = sum(cell.strip().startswith("<") and cell.strip().endswith(">") for cell in cells if "><" in cell)
+    used = _uses(cells, SEPARATORS)
     present = [mark for mark in SEPARATORS if used[mark]]
     if not present:
         return None
@@ -50,6 +49,35 @@ def detect_separator(cells: Sequence[str], path: str | Path, is_known: IsKnown |
     if mark is not None and used[","] < _TIMES_COMMAS * used[mark]:
         return mark
     return _comma(cells, path) or mark
+
+
+def describe_other(cells: Sequence[str], mark: str | None) -> str | None:
+    """Say that most cells hold another separator than ``mark``, which is used; None if they do not.
+
+    >>> describe_other(["red; green", "green; blue", "blue, dark"], ",")
+    "labels are separated by ',', but 2 of 3 cells hold ';'; the option label_separator names another"
+    """
+    used = _uses(cells, dict.fromkeys([*SEPARATORS, *([] if mark is None else [mark])]))
+    other = max(SEPARATORS, key=lambda each: used[each])
+    if 2 * used[other] <= len(cells) or (mark is not None and used[other] <= used[mark]):
+        return None
+    if mark is None and len({name for cell in cells for name in split_cell(cell, other)}) >= len(set(cells)):
+        return None  # names have this mark in them, such as a comma
+    how = "each cell is one label" if mark is None else f"labels are separated by {shown_mark(mark)}"
+    problem = f"{used[other]:,} of {len(cells):,} cells hold {shown_mark(other)}"
+    return f"{how}, but {problem}; the option label_separator names another"
+
+
+def shown_mark(mark: str) -> str:
+    """Return a separator for a message."""
+    return SHOWN.get(mark, repr(mark))
+
+
+def _uses(cells: Sequence[str], marks: Iterable[str]) -> dict[str, int]:
+    """Return for each mark the number of cells that it splits."""
+    used = {mark: sum(len(split_cell(cell, mark)) > 1 for cell in cells) for mark in marks}
+    used["><"] = sum(cell.strip().startswith("<") and cell.strip().endswith(">") for cell in cells if "><" in cell)
+    return used
 
 
 def _known_share(cells: Sequence[str], mark: str | None, is_known: IsKnown) -> float:

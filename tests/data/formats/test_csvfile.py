@@ -77,7 +77,7 @@ def test_a_text_longer_than_the_csv_module_allows(tmp_path):
         ),
         (
             "text,labels\nx,[draft]\n",
-            r"a\.csv:2: expected 'labels' that start with '\[' to be a JSON list, but they are '\[draft\]'",
+            r"a\.csv:2: expected 'labels' that start like JSON to be JSON, but they are '\[draft\]'",
         ),
         ("text,labels\nx,[1.5]\n", r"a\.csv:2: expected labels to be names or ids, but one is 1.5"),
         (
