@@ -152,14 +152,15 @@ def _lines_or_json(path: str | Path, encoding: str, options: ReadOptions, known:
     first = next(plain, None)
     records = plain if first is None else chain([first], plain)
     if first is None or not (first.text or "").lstrip().startswith("{"):
-        return records
+        yield from records
+        return
     rows = json_rows(path, ((record.line, record.text or "") for record in records))
     labeled = None
     if known is not None:
         usual = options.labels or (() if options.fields is None else options.fields.labels) or ("labels",)
         names = [*rows.names(), *usual]  # the first document may have no labels
         labeled = layout_of_names(path, list(dict.fromkeys(names)), options)
-    return _records(path, rows, options, labeled)
+    yield from _records(path, rows, options, labeled)
 
 
 @dataclass
