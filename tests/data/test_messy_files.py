@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import random
 from dataclasses import replace
 
@@ -307,3 +308,34 @@ def test_vectors_must_have_one_length(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"features": [1, 2], "labels": ["a"]}\n{"features": [1], "labels": ["a"]}\n')
     with pytest.raises(DataError, match=r"a\.jsonl:2: expected vectors of one length, but this one has 1 .* first 2"):
         read_dataset(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04\x14\0\0\0\0\0[Content_Types].xml\0", "is an Excel workbook or another Office file; open it"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "is an Excel workbook"),
+        (b"PK\x03\x04\x14\0\0\0\0\0train.csv\0", "is a zip archive; name it .zip, or unpack it"),
+        (b"PAR1\x15\x04", "is a Parquet file; name it .parquet"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.txt"])
+def test_another_kind_of_file_with_the_name_of_a_text_is_named(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_dataset(tmp_path / name)
+
+
+def test_a_pipe_as_data_is_refused(tmp_path):
+    from labelspace.data.source import open_source
+
+    os.mkfifo(tmp_path / "a.csv")
+    for read in (read_dataset, open_source):
+        with pytest.raises(DataError, match="but .*a.csv is a pipe or a device; write it to a file first"):
+            read(tmp_path / "a.csv")
+
+
+def test_an_unclear_file_with_columns_of_one_name(tmp_path):
+    (tmp_path / "a.csv").write_text("tags,topic,body,,\nx,y,z,,\n")
+    with pytest.raises(DataError, match=r"labels must be clear, but .* has: tags .*, topic .*, body .*; name it"):
+        read_dataset(tmp_path / "a.csv")

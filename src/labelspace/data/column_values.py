@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from labelspace.data.archives import without_compression
 from labelspace.data.cells import cell_values
 from labelspace.data.label_separator import SEPARATORS
 from labelspace.data.records import is_json, split_cell
@@ -91,7 +92,9 @@ def unclear_text(path: str | Path, columns: Sequence[ColumnValues], labels: Coll
     # The likely one has the most words, and several.
     best = max(others, key=lambda column: column.n_words * (1 - column.recurring), default=None)
     likely = "COLUMN" if best is None or best.n_words < _MIN_WORDS else best.name
-    remedy = f"name it: text={likely!r}, or several: text='title,description'; the first line must be a header"
+    remedy = f"name it: text={likely!r}, or several: text='title,description'"
+    if without_compression(str(path).lower()).endswith((".csv", ".tsv", ".tab")):
+        remedy += "; the first line must be a header"
     rule = "the column with the texts must be known"
     return DataError(f"{rule}, but {_seen(path, columns)}; {remedy}", options=["text="])
 

@@ -57,6 +57,11 @@ class ColumnSample:
     names: Sequence[str]
     sample: Callable[[Collection[str], int], list[list[object]]] = lambda columns, n: []  # n rows at most
 
+    @property
+    def unique(self) -> list[str]:
+        """The columns whose names no other column has, so that they can be read."""
+        return [name for name in self.names if self.names.count(name) == 1]
+
     def values(self, names: Sequence[str]) -> list[ColumnValues]:
         """Return what the first rows hold in some columns."""
         rows = self.sample(names, JUDGED_ROWS)
@@ -85,7 +90,7 @@ def detect_fields(
         if labels and not text and not options.embeddings:
             text = _rest(columns, {*labels, id_column, features})
     if not text and features not in columns.names:
-        raise unclear_text(columns.path, columns.values(columns.names), labels)
+        raise unclear_text(columns.path, columns.values(columns.unique), labels)
     if with_labels and not labels:
         _check_no_labels(columns, options, {*text, id_column, features})
     indicators = len(labels) > 1 and _are_indicators(columns, labels)
@@ -113,7 +118,7 @@ def _label_columns(columns: ColumnSample, options: ReadOptions) -> tuple[str, ..
         texts = {column.name for column in columns.values(found) if column.is_text} if found else set()
         found = [name for name in found if name not in texts]
     if len(found) > 1:
-        raise unclear_labels(columns.path, columns.values(columns.names), found)
+        raise unclear_labels(columns.path, columns.values(columns.unique), found)
     if found:
         return tuple(found)
     numbered = {name: _NUMBERED.fullmatch(name.lower()) for name in others}
@@ -129,7 +134,7 @@ def _taken(options: ReadOptions) -> set[str | None]:
 def _check_no_labels(columns: ColumnSample, options: ReadOptions, used: Collection[str | None]) -> None:
     """Raise DataError if a column with the name of labels holds texts, while another one may hold labels."""
     named = _called([name for name in columns.names if name not in _taken(options)], LABEL_NAMES)
-    values = columns.values(columns.names) if named else []
+    values = columns.values(columns.unique) if named else []
     likely = likely_labels([column for column in values if column.name not in used])
     if likely is not None:
         raise unclear_labels(columns.path, values, [likely])

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
-from labelspace.data.archives import compression, is_data_file, zip_archive
+from labelspace.data.archives import check_is_text, compression, is_data_file, zip_archive
 from labelspace.data.waiting_input import waiting_file
 from labelspace.errors import DataError, require
 from labelspace.types.limits import MAX_LINE_BYTES
@@ -261,6 +261,7 @@ def detect_encoding(path: str | Path) -> str:
     most = UNPACKED if compression(path) else SCANNED
     with reading(path) as file:
         head = file.read(_SAMPLE)
+        check_is_text(path, head)
         by_start = _by_start(head)
         if by_start is not None:
             return by_start

@@ -60,8 +60,16 @@ def test_ids_as_labels(tmp_path):
     ],
 )
 def test_malformed_tables(tmp_path, columns, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=message) as error:
         read_dataset(written(tmp_path, columns))
+    assert "header" not in str(error.value)
+
+
+def test_a_column_that_occurs_twice_is_refused(tmp_path):
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"]), pa.array([["c"]])], ["text", "text", "labels"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"a\.parquet: expected unique columns, but 'text' occurs twice; rename one"):
+        read_dataset(tmp_path / "a.parquet")
 
 
 @pytest.mark.parametrize(
