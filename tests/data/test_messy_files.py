@@ -319,7 +319,7 @@ def test_vectors_must_have_one_length(tmp_path):
         (b"PAR1\x15\x04", "is a Parquet file; name it .parquet"),
     ],
 )
-@pytest.mark.parametrize("name", ["a.csv", "a.txt"])
+@pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.xlsx"])
 def test_another_kind_of_file_with_the_name_of_a_text_is_named(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=message):

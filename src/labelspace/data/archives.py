@@ -102,7 +102,7 @@ def check_is_text(path: str | Path, head: bytes) -> None:
         if head.startswith(start):
             if start == _ZIP and any(name in head for name in _OFFICE):
                 kind, remedy = _NO_TEXTS[_OLD_EXCEL]
-            raise DataError(f"{path} must be text, as its name says, but is {kind}; {remedy}")
+            raise DataError(f"{path} is read as text, but is {kind}; {remedy}")
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -104,6 +104,8 @@ def detect_format(path: str | Path, options: ReadOptions) -> AnyFormat:
         return FORMATS["text_folder"]
     possible = formats_of(path)
     if not possible:
+        if is_data_file(Path(path)):
+            read_head(path, options.encoding)  # refuses well-known kinds of files with a remedy of their own
         name = Path(path).name
         remedy = "rename or convert it, or name its format"
         raise DataError(f"the name of a data file must end with {KNOWN}, but is {name!r}; {remedy}", options=["format"])

@@ -1,7 +1,9 @@
 """Parquet: columns, types, damage, and the missing extra."""
 
+import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -63,6 +65,15 @@ def test_malformed_tables(tmp_path, columns, message):
     with pytest.raises(DataError, match=message) as error:
         read_dataset(written(tmp_path, columns))
     assert "header" not in str(error.value)
+
+
+def test_documents_of_a_pipe(tmp_path):
+    content = written(tmp_path, {"text": ["a", "b"]}).read_bytes()
+    os.mkfifo(tmp_path / "pipe.parquet")
+    producer = threading.Thread(target=(tmp_path / "pipe.parquet").write_bytes, args=[content])
+    producer.start()
+    assert [record.text for record in iter_records(tmp_path / "pipe.parquet")] == ["a", "b"]
+    producer.join()
 
 
 def test_a_column_that_occurs_twice_is_refused(tmp_path):

@@ -72,10 +72,10 @@ def _row_bytes(path: str | Path, metadata: Arrow, columns: Collection[str]) -> i
 
 @contextmanager
 def _seekable(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for Parquet, which needs a seekable one: a compressed file is unpacked to disk first."""
+    """Open a file for Parquet, which needs a seekable one: a compressed file or a pipe is copied to disk first."""
     with reading(path) as file:
         archive = zip_archive(path)
-        if archive is None and not compression(path):
+        if archive is None and not compression(path) and file.seekable():
             yield file
             return
         limit = max(_MAX_UNPACKED[0], _MAX_UNPACKED[1] * os.path.getsize(path if archive is None else archive[0]))
