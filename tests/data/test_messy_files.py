@@ -179,6 +179,13 @@ def test_a_subject_that_is_a_text_is_no_label(tmp_path):
         read_dataset(path)
 
 
+def test_subjects_of_books_are_labels(tmp_path):
+    names = [f"{a} {b} {c}" for a in WORDS for b in ("art", "law") for c in ("history", "today")]  # each in one book
+    rows = "".join(f'title {i},"{names[2 * i]}; {names[2 * i + 1]}"\n' for i in range(30))
+    (tmp_path / "a.csv").write_text("title,subject\n" + rows)
+    assert read_dataset(tmp_path / "a.csv").fields == Fields(("title",), ("subject",), None, ";")
+
+
 def test_no_column_is_taken_twice(tmp_path):
     path = tmp_path / "a.csv"
     write_tickets(path, ["ticket", "subject", "body", "category"], 30, ["billing", "hardware"])

@@ -1,12 +1,13 @@
 """What the cells of a column hold, so that texts are not read as labels, and errors can say what was seen.
 
 Labels recur from row to row, texts do not. A column holds texts if its cells have at least two words on average, and
-hardly any of them recurs, neither as a whole nor split at one of the separators of labels.
+hardly any of them recurs, neither as a whole nor split at one of the separators of labels. Cells are lists, and no
+texts, if most hold a separator that hardly occurs in texts.
 """
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labelspace.data.archives import without_compression
@@ -17,6 +18,7 @@ from labelspace.errors import DataError
 
 JUDGED_ROWS = 2_000
 _SHOWN_COLUMNS = 12  # in an error
+_MARKS = ("|", ";", "><")  # that separate labels, and are rare in texts
 _MIN_CELLS = 10  # fewer do not show whether values recur
 _MIN_WORDS = 2  # codes and single words may be labels that occur once
 # Share of the characters in names that recur, below which cells are texts. Texts stay below it even if all begin or end
@@ -34,11 +36,17 @@ class ColumnValues:
     n_words: float  # mean per name
     recurring: float  # share of the characters that are in names of several cells
     are_numbers: bool
+    are_lists: bool
 
     @property
     def is_text(self) -> bool:
         """Whether the cells are texts, and no labels."""
-        return self.n_cells >= _MIN_CELLS and self.n_words >= _MIN_WORDS and self.recurring < _RECURRING
+        return (
+            not self.are_lists
+            and self.n_cells >= _MIN_CELLS
+            and self.n_words >= _MIN_WORDS
+            and self.recurring < _RECURRING
+        )
 
     def __str__(self) -> str:
         if not self.n_cells:
@@ -54,22 +62,23 @@ def column_values(name: str, cells: Sequence[object]) -> ColumnValues:
     """
     values = [found for cell in cells if (found := cell_values(cell))]
     if any(isinstance(cell, (list, dict)) or is_json(str(cell)) for cell in cells):
-        return _of_names(name, values, recurring=1.0)  # lists say themselves what their labels are
+        return replace(_of_names(name, values), are_lists=True)  # they say themselves what their labels are
     split = (
         [[part for value in row for part in split_cell(value, mark)] for row in values] for mark in (None, *SEPARATORS)
     )
-    return max((_of_names(name, names) for names in split), key=lambda found: found.recurring)
+    best = max((_of_names(name, names) for names in split), key=lambda found: found.recurring)
+    most = max(sum(any(mark in value for value in row) for row in values) for mark in _MARKS)
+    return replace(best, are_lists=2 * most > len(values))
 
 
-def _of_names(name: str, rows: Sequence[Sequence[str]], recurring: float | None = None) -> ColumnValues:
+def _of_names(name: str, rows: Sequence[Sequence[str]]) -> ColumnValues:
     counts = Counter(value for row in rows for value in set(row))
     characters = {value: count * len(value) for value, count in counts.items()}
-    if recurring is None:
-        several = sum(characters[value] for value, count in counts.items() if count > 1)
-        recurring = several / max(sum(characters.values()), 1)
+    several = sum(characters[value] for value, count in counts.items() if count > 1)
+    recurring = several / max(sum(characters.values()), 1)
     n_words = sum(len(value.split()) * count for value, count in counts.items()) / max(counts.total(), 1)
     are_numbers = all(value.replace(".", "", 1).replace(",", "", 1).lstrip("-").isdigit() for value in counts)
-    return ColumnValues(name, len(rows), len(counts), n_words, recurring, are_numbers)
+    return ColumnValues(name, len(rows), len(counts), n_words, recurring, are_numbers, are_lists=False)
 
 
 def likely_labels(columns: Sequence[ColumnValues]) -> str | None:
