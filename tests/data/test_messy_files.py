@@ -197,6 +197,10 @@ def test_no_column_is_taken_twice(tmp_path):
     assert unlabeled.fields.labels == ()
     again = read_dataset(path, options=ReadOptions(fields=unlabeled.fields))
     assert again.fields.labels == ()
+    swapped = read_dataset(path, options=ReadOptions(text=("category",), fields=dataset.fields))
+    assert (swapped.fields.text, swapped.fields.labels) == (("category",), ("subject",))
+    swapped = read_dataset(path, options=ReadOptions(labels=("subject",), fields=dataset.fields))
+    assert (swapped.fields.text, swapped.fields.labels) == (("body",), ("subject",))
 
 
 def test_a_separator_that_most_cells_do_not_hold_is_said(tmp_path):

@@ -110,9 +110,9 @@ def _label_columns(columns: ColumnSample, options: ReadOptions) -> tuple[str, ..
     if options.labels:
         return options.labels
     known = options.fields
-    if known is not None and known.labels and set(known.labels) <= set(columns.names):
-        return known.labels
     others = [name for name in columns.names if name not in _taken(options)]
+    if known is not None and known.labels and set(known.labels) <= set(others):
+        return known.labels
     found = [name for name in others if name == "labels"] or _called(others, LABEL_NAMES)
     if "labels" not in found:
         texts = {column.name for column in columns.values(found) if column.is_text} if found else set()
@@ -161,9 +161,9 @@ def _text_columns(
     known = options.fields
     if known is not None and not known.text and known.features in columns.names:
         return ()
-    if known is not None and known.text and set(known.text) <= set(columns.names):
-        return known.text
     others = [name for name in columns.names if name not in labels]
+    if known is not None and known.text and set(known.text) <= set(others):
+        return known.text
     exact = [name for name in others if name == "text"] or _called(others, ("text",))
     if len(exact) == 1:
         return tuple(exact)
