@@ -236,6 +236,14 @@ def test_predict_streams_files_and_keeps_ids(run, data, model, name, monkeypatch
     assert all(len(line["labels"]) == 3 for line in lines)
 
 
+def test_predict_reads_a_text_from_stdin(run, data, model, monkeypatch):
+    text = data[1].texts[0]
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{text}\n"))
+    _, from_stdin, _ = run("predict", model, "-", "--json")
+    assert json.loads(from_stdin)["results"][0]["text"] == text
+    assert run("predict", model, text, "--json")[1] == from_stdin
+
+
 def test_predict_takes_plain_lines_and_stdin(run, data, model, monkeypatch):
     Path("in.txt").write_text("\n".join(data[1].texts[:3]) + "\n")
     _, from_file, _ = run("predict", model, "--input", "in.txt")

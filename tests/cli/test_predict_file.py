@@ -1,6 +1,8 @@
 """labelspace predict --out."""
 
 import json
+import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import scipy.sparse as sp
 
 from labelspace import Tagger
 from labelspace.cli.predict import predict as predict_file
-from labelspace.data.source import write_dataset
+from labelspace.data.source import iter_records, write_dataset
 from labelspace.types import Concept, Dataset
 
 
@@ -92,3 +94,29 @@ def test_progress_of_a_long_file(run, model, documents, monkeypatch):
     err = run("predict", model, "--input", documents, "--out", "out.csv")[2]
     assert "tagging: 20 documents (" in err
     assert run("predict", model, "--input", documents, "--out", "out.csv", "--json")[2] == ""
+
+
+@pytest.mark.parametrize(("name", "head", "row"), [("a.log", "", "{}\n"), ("a.csv", "id,text\n", "1,{}\n")])
+def test_documents_of_a_pipe_are_answered_before_more_is_waited_for(tmp_path, name, head, row):
+    path = tmp_path / name
+    os.mkfifo(path)
+    answered, texts, in_time = threading.Event(), [], []
+
+    def produce():
+        with path.open("w") as pipe:
+            pipe.write(head + row.format("one") + row.format("two"))
+            pipe.flush()
+            in_time.append(answered.wait(10))
+            pipe.write(row.format("three"))
+
+    def answer(documents):
+        texts.append([document.text for document in documents])
+        if texts[-1]:
+            answered.set()
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    predict_file.answer_as_they_come(iter_records(path), answer)
+    producer.join()
+    assert in_time == [True]
+    assert [part for part in texts if part] == [["one", "two"], ["three"]]

@@ -2,13 +2,16 @@
 
 import csv
 import json
+import os
 import random
+from dataclasses import replace
 
 import pytest
 
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import read_dataset
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
+from labelspace.types import Fields
 
 WORDS = "apple bread crème dough egg fish grill ham ice jam kale lemon mint nut oil pea rice salt tea über".split()
 PLAIN = [f"{a} {b}" for a in ("red", "Käse", "new", "old") for b in WORDS]
@@ -151,6 +154,91 @@ def test_several_label_columns_and_several_text_columns(tmp_path):
         read_dataset(tmp_path / "a.csv", options=ReadOptions(text=("abstrakt",)))
 
 
+def write_tickets(path, header, subjects, teams):
+    """Tickets with a subject of five words each, of which ``subjects`` differ, and one of the teams."""
+    rng = random.Random(0)
+    different = [" ".join(rng.choices(WORDS, k=5)) for _ in range(subjects)]
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        for number in range(120):
+            body = " ".join(rng.choices(WORDS, k=15))
+            writer.writerow([f"T-{number}", different[number % subjects], body, rng.choice(teams)])
+
+
+def test_a_subject_that_is_a_text_is_no_label(tmp_path):
+    path, teams = tmp_path / "a.csv", ["billing", "network access", "hardware"]
+    write_tickets(path, ["ticket", "subject", "body", "category"], 120, teams)
+    assert read_dataset(path).fields == Fields(("subject", "body"), ("category",), None, None)
+    write_tickets(path, ["ticket", "subject", "body", "category"], 30, teams)  # templates
+    seen = r"subject \(30 values in 120 cells, 5.0 words each\), .*category \(3 values in 120 cells, .*\)"
+    with pytest.raises(DataError, match=rf"labels must be clear, .*{seen}; name it: labels='category'"):
+        read_dataset(path)
+    write_tickets(path, ["ticket", "subject", "body", "team"], 120, teams)
+    with pytest.raises(DataError, match="labels must be clear, .*; name it: labels='team'"):
+        read_dataset(path)
+
+
+def test_subjects_of_books_are_labels(tmp_path):
+    names = [f"{a} {b} {c}" for a in WORDS for b in ("art", "law") for c in ("history", "today")]  # each in one book
+    rows = "".join(f'title {i},"{names[2 * i]}; {names[2 * i + 1]}"\n' for i in range(30))
+    (tmp_path / "a.csv").write_text("title,subject\n" + rows)
+    assert read_dataset(tmp_path / "a.csv").fields == Fields(("title",), ("subject",), None, ";")
+
+
+def test_no_column_is_taken_twice(tmp_path):
+    path = tmp_path / "a.csv"
+    write_tickets(path, ["ticket", "subject", "body", "category"], 30, ["billing", "hardware"])
+    dataset = read_dataset(path, options=ReadOptions(text=("subject",)))
+    assert (dataset.fields.text, dataset.fields.labels) == (("subject",), ("category",))
+    with pytest.raises(ParameterError, match="a column must be named once, but 'subject' is named twice"):
+        read_dataset(path, options=ReadOptions(text=("subject",), labels=("subject",)))
+    unlabeled = read_dataset(path, options=ReadOptions(text=("subject", "category")))
+    assert unlabeled.fields.labels == ()
+    again = read_dataset(path, options=ReadOptions(fields=unlabeled.fields))
+    assert again.fields.labels == ()
+    swapped = read_dataset(path, options=ReadOptions(text=("category",), fields=dataset.fields))
+    assert (swapped.fields.text, swapped.fields.labels) == (("category",), ("subject",))
+    swapped = read_dataset(path, options=ReadOptions(labels=("subject",), fields=dataset.fields))
+    assert (swapped.fields.text, swapped.fields.labels) == (("body",), ("subject",))
+
+
+def test_a_separator_that_most_cells_do_not_hold_is_said(tmp_path):
+    path, said = tmp_path / "a.csv", []
+    path.write_text("text,labels\none,red; green\ntwo,green; blue\nthree,blue; dark\nfour,red\n")
+    found = read_dataset(path, options=ReadOptions(label_separator="|", say=said.append))
+    assert "red; green" in found.labels.names
+    assert f"{path}: labels are separated by '|', but 3 of 4 cells hold ';'; the option label_separator" in said[0]
+    right = read_dataset(path, options=ReadOptions(label_separator=";"))
+    read_dataset(path, options=ReadOptions(fields=replace(right.fields, label_separator=","), say=said.append))
+    assert "labels are separated by ',', but 3 of 4 cells hold ';'" in said[-1]
+    said.clear()
+    path.write_text('text,labels\none,"Bread, rye"\ntwo,"Tea, black"\nthree,"Tea, black"\nfour,red\n')
+    read_dataset(path, options=ReadOptions(label_separator="none", say=said.append))
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ('{"name": "red", "id": 3}', ["red"]),
+        ("{'label': 'red, dark'}", ["red, dark"]),
+        ('{"label": "red"}, {"label": "blue"}', ["blue", "red"]),
+        ("{red}", ["{red}"]),
+        ('{"sports": 1, "news": 0}', r"a\.csv:2: expected subjects with a 'uri' or a 'label', but one is \{'sports'"),
+        ('{"label": "red"', r"a\.csv:2: expected 'labels' that start like JSON to be JSON, but they are"),
+    ],
+)
+def test_json_objects_in_a_cell(tmp_path, cell, expected):
+    with (tmp_path / "a.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["text", "labels"], ["x", cell]])
+    if isinstance(expected, list):
+        assert read_dataset(tmp_path / "a.csv").labels.names == expected
+        return
+    with pytest.raises(DataError, match=expected):
+        read_dataset(tmp_path / "a.csv")
+
+
 def test_labels_of_stack_exchange_and_of_annif(tmp_path):
     (tmp_path / "a.csv").write_text("Title,Tags\none,<red><blue-green>\ntwo,<red>\n")
     assert labels_of(read_dataset(tmp_path / "a.csv")) == [["blue-green", "red"], ["red"]]
@@ -231,3 +319,34 @@ def test_vectors_must_have_one_length(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"features": [1, 2], "labels": ["a"]}\n{"features": [1], "labels": ["a"]}\n')
     with pytest.raises(DataError, match=r"a\.jsonl:2: expected vectors of one length, but this one has 1 .* first 2"):
         read_dataset(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04\x14\0\0\0\0\0[Content_Types].xml\0", "is an Excel workbook or another Office file; open it"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "is an Excel workbook"),
+        (b"PK\x03\x04\x14\0\0\0\0\0train.csv\0", "is a zip archive; name it .zip, or unpack it"),
+        (b"PAR1\x15\x04", "is a Parquet file; name it .parquet"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.xlsx"])
+def test_another_kind_of_file_with_the_name_of_a_text_is_named(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_dataset(tmp_path / name)
+
+
+def test_a_pipe_as_data_is_refused(tmp_path):
+    from labelspace.data.source import open_source
+
+    os.mkfifo(tmp_path / "a.csv")
+    for read in (read_dataset, open_source):
+        with pytest.raises(DataError, match="but .*a.csv is a pipe or a device; write it to a file first"):
+            read(tmp_path / "a.csv")
+
+
+def test_an_unclear_file_with_columns_of_one_name(tmp_path):
+    (tmp_path / "a.csv").write_text("tags,topic,body,,\nx,y,z,,\n")
+    with pytest.raises(DataError, match=r"labels must be clear, but .* has: tags .*, topic .*, body .*; name it"):
+        read_dataset(tmp_path / "a.csv")

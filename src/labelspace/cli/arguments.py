@@ -1,5 +1,6 @@
 """Arguments and options of several commands; a command takes a group of options as one value."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast, get_args
@@ -195,10 +196,14 @@ def as_words(reading: ReadOptions) -> list[str]:
 
 
 def given_text(text: str, tagger: "Tagger") -> str:
-    """Return a text of the command line; a row as JSON, for a model that reads columns, as its text with values."""
+    """Return a text of the command line: ``-`` is that on stdin.
+
+    A row as JSON, for a model that reads columns, is its text with values.
+    """
     from labelspace.data.objects.inputs import read_inputs
     from labelspace.data.records import Location, parse_object
 
+    text = sys.stdin.read().removesuffix("\n") if text == "-" else text
     if not tagger.side_columns or not text.lstrip().startswith("{"):
         return text
     row = parse_object(text, Location("the row", 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -40,7 +39,7 @@ def explain(
     if tagger.ready_made:
         rule = "explain takes a text, but the model was trained on ready-made features"
         raise DataError(f"{rule}; use Tagger.explain with a row")
-    text = given_text(sys.stdin.read() if text == "-" else text, tagger)
+    text = given_text(text, tagger)
     explanations = tagger.explain(text, label, k)
     if page is not None:
         write_page(page, explanations_page(text, explanations, model.resolve().name))

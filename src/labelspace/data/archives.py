@@ -11,6 +11,15 @@ from pathlib import Path
 from labelspace.errors import DataError
 
 COMPRESSIONS = (".gz", ".zst", ".zip")
+_ZIP, _OLD_EXCEL = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+_OFFICE = (b"[Content_Types].xml", b"docProps/", b"xl/workbook")  # in the first bytes of an .xlsx, which is a zip
+_NO_TEXTS = {
+    _OLD_EXCEL: ("an Excel workbook or another Office file", "open it there and save it as CSV UTF-8"),
+    _ZIP: ("a zip archive", "name it .zip, or unpack it"),
+    b"PAR1\x15": ("a Parquet file", "name it .parquet"),
+    b"\x1f\x8b": ("compressed by gzip", "add .gz to its name, or unpack it"),
+    b"%PDF-": ("a PDF file", "export its text"),
+}
 _MAX_MEMBERS = 10**6
 
 
@@ -77,6 +86,23 @@ def is_data_file(path: Path) -> bool:
         return True
     archive = zip_archive(path)
     return archive is not None and archive[1] in list_archive(archive[0])
+
+
+def check_no_pipe(path: str | Path) -> None:
+    """Raise DataError for a pipe or a device, which can be read only once."""
+    path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        problem = f"{path} is a pipe or a device"
+        raise DataError(f"DATA is read more than once, but {problem}; write it to a file first")
+
+
+def check_is_text(path: str | Path, head: bytes) -> None:
+    """Raise DataError if the first bytes of a file are those of a well-known kind that is no text."""
+    for start, (kind, remedy) in _NO_TEXTS.items():
+        if head.startswith(start):
+            if start == _ZIP and any(name in head for name in _OFFICE):
+                kind, remedy = _NO_TEXTS[_OLD_EXCEL]
+            raise DataError(f"{path} is read as text, but is {kind}; {remedy}")
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from labelspace.data.archives import files_in, is_data_file
+from labelspace.data.archives import check_is_text, check_no_pipe, files_in, is_data_file
 from labelspace.data.dataset_builder import assemble
 from labelspace.data.fields import ColumnSample, describe_fields, detect_fields, field_records
 from labelspace.data.files import UTF_8, decode_head, detect_encoding, reading
@@ -52,6 +52,7 @@ def read_dataset(
     >>> dataset.labels.names, dataset.Y.sum(axis=0).tolist()
     (['cat', 'dog', 'pet'], [[2.0, 1.0, 2.0]])
     """
+    check_no_pipe(path)
     given = options or ReadOptions()
     if given.vectors_file is not None:
         name, rest = reading_vectors(given if columns is None else replace(given, columns=columns))
@@ -103,6 +104,8 @@ def detect_format(path: str | Path, options: ReadOptions) -> AnyFormat:
         return FORMATS["text_folder"]
     possible = formats_of(path)
     if not possible:
+        if is_data_file(Path(path)):
+            read_head(path, options.encoding)  # refuses well-known kinds of files with a remedy of their own
         name = Path(path).name
         remedy = "rename or convert it, or name its format"
         raise DataError(f"the name of a data file must end with {KNOWN}, but is {name!r}; {remedy}", options=["format"])
@@ -147,6 +150,7 @@ def read_head(path: str | Path, encoding: str | None) -> list[str]:
     """
     with reading(path) as file:
         head = file.read(HEAD_BYTES)
+    check_is_text(path, head)
     found = decode_head(head, encoding).split("\n")
     if len(found) > 1 and (len(head) == HEAD_BYTES or not found[-1]):
         found.pop()

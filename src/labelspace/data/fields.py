@@ -7,13 +7,7 @@
    joined; several columns that may be labels are an error that asks. The one column that is left is the text.
 5. Columns that hold only 0 and 1 are labels with the names of their columns.
 
-The labels of a cell are separated by ``|``, ``;``, ``,``, a line end, or nothing:
-
-1. If the labels are known, the separator that finds most of them.
-2. Else ``|``, ``;`` and line ends, which hardly occur in names; of several, the most frequent one. If commas are in ten
-   times as many cells, rule 3 decides.
-3. Else commas, if there are fewer names between commas than there are cells, or if these names recur and cells do not:
-   lists of names recur less than names. In the reverse case commas belong to names. Else the error asks.
+No column is taken twice, and of the columns of rule 4 none as labels whose cells are texts: see ``column_values``.
 """
 
 import re
@@ -22,69 +16,20 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
+from labelspace.data.column_values import (
+    JUDGED_ROWS,
+    ColumnValues,
+    column_values,
+    likely_labels,
+    unclear_labels,
+    unclear_text,
+)
+from labelspace.data.label_separator import IsKnown, describe_other, detect_separator, shown_mark
 from labelspace.data.read_options import NO_SEPARATOR, ReadOptions
-from labelspace.data.records import Label, Location, Record, Rows, cell_labels, shown, split_cell, to_record
+from labelspace.data.records import Label, Location, Record, Rows, cell_labels, is_json, shown, to_record
 from labelspace.data.side_columns import with_values
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
 from labelspace.types import Fields
-
-LISTS = ("|", ";", "\n", "><")
-SEPARATORS = (*LISTS, ",")
-SHOWN = {"\n": "line ends", "><": "><", " ": "spaces"}
-# Share of the names that must be known labels for a separator to be right. New files have new labels, so that a larger
-# share would leave the separator open; with a smaller one, parts of names would do.
-_KNOWN_SHARE = 0.5
-# The larger the next four, the more files are an error that asks for the separator; the smaller, the more are misread.
-_TIMES_USED = 3  # how often each cell with commas occurs, on average, if it is a single name
-_TIMES_PARTS = 1.5  # how much more often parts, or cells, recur than the others
-_TIMES_COMMAS = 10  # how many more cells have commas than another mark, so that the mark may be a slip
-_UNIQUE = 0.8  # share of the cells with commas that are different, if they are lists
-IsKnown = Callable[[str], bool]
-
-
-def detect_separator(cells: Sequence[str], path: str | Path, is_known: IsKnown | None = None) -> str | None:
-    """Detect the separator of the labels in cells with names; None if every cell is one label.
-
-    >>> detect_separator(["red; green", "red"], "a.csv")
-    ';'
-    """
-    cells = [cell for cell in cells if cell.strip()]
-    used = {mark: sum(len(split_cell(cell, mark)) > 1 for cell in cells) for mark in SEPARATORS}
-    used["><"] = sum(cell.strip().startswith("<") and cell.strip().endswith(">") for cell in cells if "><" in cell)
-    present = [mark for mark in SEPARATORS if used[mark]]
-    if not present:
-        return None
-    if is_known is not None:
-        shares = {mark: _known_share(cells, mark, is_known) for mark in (None, *present)}
-        best = max(shares, key=lambda mark: shares[mark])
-        if shares[best] >= _KNOWN_SHARE:
-            return best
-    mark = max((mark for mark in LISTS if used[mark]), key=lambda mark: used[mark], default=None)
-    if mark is not None and used[","] < _TIMES_COMMAS * used[mark]:
-        return mark
-    return _comma(cells, path) or mark
-
-
-def _known_share(cells: Sequence[str], mark: str | None, is_known: IsKnown) -> float:
-    """Return the share of known names among those that a separator gives."""
-    names = [name for cell in cells for name in split_cell(cell, mark)]
-    return sum(map(is_known, names)) / max(len(names), 1)
-
-
-def _comma(cells: Sequence[str], path: str | Path) -> str | None:
-    listed = [cell.strip() for cell in cells if len(split_cell(cell, ",")) > 1]
-    wholes = {cell.strip() for cell in cells}
-    names = [name for cell in cells for name in split_cell(cell, ",")]
-    parts, n_lists = set(names), len(set(listed))
-    if len(parts) < len(wholes) or (n_lists > _UNIQUE * len(listed) and len(names) > _TIMES_PARTS * len(parts)):
-        return ","
-    if len(listed) >= _TIMES_USED * n_lists and len(parts) > _TIMES_PARTS * len(wholes):
-        return None
-    problem = f"{len(listed):,} of {len(cells):,} cells have a comma, such as {listed[0][:60]!r}"
-    remedy = "which may separate two labels or belong to one; write label_separator=',' or label_separator='none'"
-    rule = f"what separates the labels of {path} must be clear"
-    raise DataError(f"{rule}, but {problem}, {remedy}", options=["label_separator"])
-
 
 # Names in lower case that people give to such columns.
 TEXT_NAMES = """title subtitle headline name product_name question abstract abstracttext summary description content
@@ -96,6 +41,7 @@ FEATURES = "features"
 # Rows that are read to tell what a column holds: few show whether its cells are texts; the separator of the labels, and
 # 0 and 1, need many, as a rare value decides.
 FEW_ROWS, MANY_ROWS = 200, 20_000
+_SUBJECT = "subject"  # of a mail a text, of a book a label
 _ANNIF_URIS = "subject_uris"  # in its CSV files; separated by spaces
 _INDICATORS = frozenset({"", "0", "1", "0.0", "1.0", "true", "false"})  # in lower case
 _TRUE = frozenset({"1", "1.0", "true"})
@@ -111,6 +57,16 @@ class ColumnSample:
     names: Sequence[str]
     sample: Callable[[Collection[str], int], list[list[object]]] = lambda columns, n: []  # n rows at most
 
+    @property
+    def unique(self) -> list[str]:
+        """The columns whose names no other column has, so that they can be read."""
+        return [name for name in self.names if self.names.count(name) == 1]
+
+    def values(self, names: Sequence[str]) -> list[ColumnValues]:
+        """Return what the first rows hold in some columns."""
+        rows = self.sample(names, JUDGED_ROWS)
+        return [column_values(name, [row[i] for row in rows if row[i] is not None]) for i, name in enumerate(names)]
+
 
 def detect_fields(
     columns: ColumnSample, options: ReadOptions, is_known: IsKnown | None = None, with_labels: bool = True
@@ -120,6 +76,10 @@ def detect_fields(
     for name in (*options.text, *options.labels, options.id, options.embeddings, *beside.names):
         if name is not None:
             check_column(columns.path, columns.names, name)
+    twice = [name for name in options.text if name in options.labels]
+    if twice:
+        problem = f"{twice[0]!r} is named twice; leave it out of text or of labels"
+        raise ParameterError(f"a column must be named once, but {problem}", options=["text", "labels"])
     columns = replace(columns, names=[name for name in columns.names if name not in beside.names])
     features = _features_column(columns, options)
     labels = _label_columns(columns, options) if with_labels else ()
@@ -130,15 +90,11 @@ def detect_fields(
         if labels and not text and not options.embeddings:
             text = _rest(columns, {*labels, id_column, features})
     if not text and features not in columns.names:
-        problem = f"{columns.path} has: {', '.join(columns.names)[:200]}"
-        remedy = "name it: text='COLUMN', or several: text='title,description'; the first line must be a header"
-        raise DataError(f"the column with the texts must be known, but {problem}; {remedy}", options=["text="])
+        raise unclear_text(columns.path, columns.values(columns.unique), labels)
+    if with_labels and not labels:
+        _check_no_labels(columns, options, {*text, id_column, features})
     indicators = len(labels) > 1 and _are_indicators(columns, labels)
-    separator = options.label_separator
-    if labels and separator is None and not indicators:
-        separator = _separator(columns, labels, options, is_known)
-    separator = None if separator == NO_SEPARATOR else separator
-    separator = separator if labels else None
+    separator = None if indicators or not labels else _separator(columns, labels, options, is_known)
     return Fields(text, labels, id_column, separator, indicators, options.merges_labels, features, beside)
 
 
@@ -154,16 +110,34 @@ def _label_columns(columns: ColumnSample, options: ReadOptions) -> tuple[str, ..
     if options.labels:
         return options.labels
     known = options.fields
-    if known is not None and known.labels and set(known.labels) <= set(columns.names):
+    others = [name for name in columns.names if name not in _taken(options)]
+    if known is not None and known.labels and set(known.labels) <= set(others):
         return known.labels
-    found = [name for name in columns.names if name == "labels"] or _called(columns.names, LABEL_NAMES)
+    found = [name for name in others if name == "labels"] or _called(others, LABEL_NAMES)
+    if "labels" not in found:
+        texts = {column.name for column in columns.values(found) if column.is_text} if found else set()
+        found = [name for name in found if name not in texts]
+    if len(found) > 1:
+        raise unclear_labels(columns.path, columns.values(columns.unique), found)
     if found:
-        if len(found) > 1:
-            problem = f"{columns.path} has {' and '.join(found)}; name it: labels={found[0]!r}"
-            raise DataError(f"the column with the labels must be clear, but {problem}", options=["labels="])
         return tuple(found)
-    numbered = {name: _NUMBERED.fullmatch(name.lower()) for name in columns.names}
+    numbered = {name: _NUMBERED.fullmatch(name.lower()) for name in others}
     return tuple(name for name, match in numbered.items() if match and match[1] in LABEL_NAMES)
+
+
+def _taken(options: ReadOptions) -> set[str | None]:
+    """Return the columns that are no labels, since the options or the training file say what else they are."""
+    known = () if options.fields is None or options.text else options.fields.text
+    return {*options.text, *known, options.id, options.embeddings}
+
+
+def _check_no_labels(columns: ColumnSample, options: ReadOptions, used: Collection[str | None]) -> None:
+    """Raise DataError if a column with the name of labels holds texts, while another one may hold labels."""
+    named = _called([name for name in columns.names if name not in _taken(options)], LABEL_NAMES)
+    values = columns.values(columns.unique) if named else []
+    likely = likely_labels([column for column in values if column.name not in used])
+    if likely is not None:
+        raise unclear_labels(columns.path, values, [likely])
 
 
 def _called(names: Iterable[str], known: Sequence[str]) -> list[str]:
@@ -187,13 +161,15 @@ def _text_columns(
     known = options.fields
     if known is not None and not known.text and known.features in columns.names:
         return ()
-    if known is not None and known.text and set(known.text) <= set(columns.names):
+    others = [name for name in columns.names if name not in labels]
+    if known is not None and known.text and set(known.text) <= set(others):
         return known.text
-    exact = [name for name in columns.names if name == "text"] or _called(columns.names, ("text",))
+    exact = [name for name in others if name == "text"] or _called(others, ("text",))
     if len(exact) == 1:
         return tuple(exact)
-    others = [name for name in columns.names if name not in labels]
-    found = [name for name in others if name.strip().lower() in TEXT_NAMES or _TEXT.search(name.lower())]
+    subjects = _called(others, (_SUBJECT,))
+    called = [*TEXT_NAMES, _SUBJECT] if subjects and columns.values(subjects)[0].is_text else TEXT_NAMES
+    found = [name for name in others if name.strip().lower() in called or _TEXT.search(name.lower())]
     if found or FEATURES in columns.names:
         return tuple(found)
     return _rest(columns, {*labels, id_column}) if labels or len(columns.names) <= 2 else ()
@@ -228,14 +204,26 @@ def _are_indicators(columns: ColumnSample, names: Sequence[str]) -> bool:
 def _separator(
     columns: ColumnSample, labels: tuple[str, ...], options: ReadOptions, is_known: IsKnown | None
 ) -> str | None:
-    if options.fields is not None and options.fields.labels == labels:
-        return options.fields.label_separator
+    known = options.fields if options.fields is not None and options.fields.labels == labels else None
+    asked = options.label_separator
+    if asked is not None or known is not None:
+        mark = asked if known is None or asked is not None else known.label_separator
+        mark = None if mark == NO_SEPARATOR else mark
+        other = describe_other(_label_cells(columns, labels, JUDGED_ROWS), mark)
+        if other is not None and (asked is not None or mark is not None):
+            options.say(f"{columns.path}: {other}")
+        return mark
     if labels == (_ANNIF_URIS,):
         return " "
     if not any(isinstance(cell, str) for row in columns.sample(labels, FEW_ROWS) for cell in row):
         return None  # lists, which say themselves what their labels are
-    cells = [cell for row in columns.sample(labels, MANY_ROWS) for cell in row if isinstance(cell, str)]
-    return detect_separator([cell for cell in cells if not cell.lstrip().startswith("[")], columns.path, is_known)
+    return detect_separator(_label_cells(columns, labels, MANY_ROWS), columns.path, is_known)
+
+
+def _label_cells(columns: ColumnSample, labels: tuple[str, ...], n_rows: int) -> list[str]:
+    """Return the cells with names in the first rows, without lists and objects, which have marks of their own."""
+    cells = [cell for row in columns.sample(labels, n_rows) for cell in row if isinstance(cell, str) and cell.strip()]
+    return [cell for cell in cells if not is_json(cell)]
 
 
 def describe_fields(fields: Fields) -> str:
@@ -247,7 +235,7 @@ def describe_fields(fields: Fields) -> str:
     parts = [] if fields.text in ((), ("text",)) else [f"text: {' + '.join(fields.text)}"]
     how = "columns of 0 and 1" if fields.indicators else ""
     if fields.label_separator is not None:
-        how = f"separated by {SHOWN.get(fields.label_separator, repr(fields.label_separator))}"
+        how = f"separated by {shown_mark(fields.label_separator)}"
     if fields.labels not in ((), ("labels",)):
         listed = " + ".join(fields.labels[:5]) + (f" + {len(fields.labels) - 5} more" if len(fields.labels) > 5 else "")
         parts.append(f"labels: {listed}{f' ({how})' if how else ''}")

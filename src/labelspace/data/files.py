@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
-from labelspace.data.archives import compression, is_data_file, zip_archive
+from labelspace.data.archives import check_is_text, compression, is_data_file, zip_archive
+from labelspace.data.waiting_input import waiting_file
 from labelspace.errors import DataError, require
 from labelspace.types.limits import MAX_LINE_BYTES
 
@@ -83,6 +84,8 @@ def reading(path: str | Path) -> Iterator[BinaryIO]:
             yield file
     except FileNotFoundError as error:
         raise DataError(f"a data file must exist, but {path} does not; check the path") from error
+    except BrokenPipeError:  # of answers that are written before more is read
+        raise
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
         remedy = "download or compress it again" if compression(path) else "give a file that can be read"
         reason = getattr(error, "strerror", None) or error
@@ -90,13 +93,14 @@ def reading(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def _opened(path: str | Path) -> AbstractContextManager[BinaryIO]:
+    waiting = waiting_file(path)
     if str(path) == STDIN:
-        return nullcontext(sys.stdin.buffer)
+        return nullcontext(sys.stdin.buffer) if waiting is None else io.BufferedReader(waiting, _BUFFER)
     archive = zip_archive(path)
     if archive is not None:
         return decompressed(_member(*archive), archive[1])
     report = _report.get()
-    raw = io.FileIO(path) if report is None else _CountedFile(path, report)
+    raw = waiting or (io.FileIO(path) if report is None else _CountedFile(path, report))
     return decompressed(io.BufferedReader(raw, _BUFFER), path)
 
 
@@ -257,6 +261,7 @@ def detect_encoding(path: str | Path) -> str:
     most = UNPACKED if compression(path) else SCANNED
     with reading(path) as file:
         head = file.read(_SAMPLE)
+        check_is_text(path, head)
         by_start = _by_start(head)
         if by_start is not None:
             return by_start

@@ -18,6 +18,7 @@ from labelspace.types.limits import MAX_LINE_BYTES
 
 MAX_LABEL_ID = 2**31 - 2
 FIELDS = ("id", "text", "features", "labels")
+_JSON = re.compile(r"""\s*(\[|\{\s*["'}])""")  # a list, or an object such as {"label": "cat"}
 _ENTITY = re.compile(r"&#?\w{1,10};")  # its semicolon separates nothing
 
 
@@ -169,7 +170,7 @@ def parsed_list(text: str, name: str, location: Location) -> object:
     try:
         return list(ast.literal_eval(text))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        rule = f"{name!r} that start with '[' to be a JSON list"
+        rule = f"{name!r} that start like JSON to be JSON"
         raise location.expected(rule, f"they are {text[:40]!r}", 'write ["name", ...]') from None
 
 
@@ -233,10 +234,10 @@ def cell_labels(value: object, name: str, separator: str | None, location: Locat
         return ()
     if isinstance(value, str):
         text = value.strip()
-        if not text.startswith("["):
+        if not is_json(text):
             names = split_cell(text, separator)
             return distinct_labels([without_brackets(name) if ":" in name else name for name in names], location)
-        value = parsed_list(text, name, location)
+        value = parsed_list(text if text.startswith("[") else f"[{text}]", name, location)
     if isinstance(value, (int, dict)):  # not Mapping: that check takes as long as all others together
         value = [value]
     if not isinstance(value, list):
@@ -244,6 +245,15 @@ def cell_labels(value: object, name: str, separator: str | None, location: Locat
         raise location.expected(rule, f"it is {shown(value)}", 'write ["name", ...] or [id, ...]')
     labels = [subject_label(item, location) if isinstance(item, dict) else item for item in value]
     return distinct_labels(labels, location)
+
+
+def is_json(cell: str) -> bool:
+    """Return whether a cell holds a list or an object, as JSON or as Python prints it, and no names.
+
+    >>> is_json('["red"]'), is_json('{"label": "red"}'), is_json("{red}")
+    (True, True, False)
+    """
+    return _JSON.match(cell) is not None
 
 
 def split_cell(cell: str, separator: str | None) -> list[str]:

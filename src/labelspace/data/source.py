@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Unpack, get_args, overload
 
-from labelspace.data.archives import files_in, is_data_file, is_folder, without_compression
+from labelspace.data.archives import check_no_pipe, files_in, is_data_file, is_folder, without_compression
 from labelspace.data.cache.folder import CacheFolder
 from labelspace.data.dataset_file import (
     KNOWN,
@@ -152,14 +152,15 @@ def _lines_or_json(path: str | Path, encoding: str, options: ReadOptions, known:
     first = next(plain, None)
     records = plain if first is None else chain([first], plain)
     if first is None or not (first.text or "").lstrip().startswith("{"):
-        return records
+        yield from records
+        return
     rows = json_rows(path, ((record.line, record.text or "") for record in records))
     labeled = None
     if known is not None:
         usual = options.labels or (() if options.fields is None else options.fields.labels) or ("labels",)
         names = [*rows.names(), *usual]  # the first document may have no labels
         labeled = layout_of_names(path, list(dict.fromkeys(names)), options)
-    return _records(path, rows, options, labeled)
+    yield from _records(path, rows, options, labeled)
 
 
 @dataclass
@@ -244,6 +245,7 @@ def open_source(path: str | Path, options: ReadOptions | None = None) -> Source:
     options = options or ReadOptions()
     if not path.exists() and not is_data_file(path):
         raise DataError(f"DATA must be a file or a folder, but {path} does not exist; check the path")
+    check_no_pipe(path)
     if not is_folder(path):
         labels_only = are_labels(path) and options.columns is None
         if not labels_only:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,13 +32,14 @@ from labelspace.report.predictions import PredictRequest, about_precision, as_pl
 
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
     from labelspace.data.read_options import ReadOptions
+    from labelspace.data.records import Record
     from labelspace.labels.tag_options import TagOptions
     from labelspace.tagger.answers import DocumentAnswer
 
 
 def predict(
     model: ModelPath,
-    texts: Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="Texts to tag.")] = None,
+    texts: Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="Texts to tag; - for stdin.")] = None,
     file: Annotated[
         str | None,
         Option(
@@ -172,9 +175,10 @@ def predict_stream(
 ) -> None:
     """Print one JSON line per document of a file, in order, or write ``out``; a batch is in memory at a time.
 
-    Say how many documents the model could not read.
+    Documents of a pipe are answered before more is waited for. Say how many documents the model could not read.
     """
     from labelspace.data.answer_files import writing_answers
+    from labelspace.data.archives import is_data_file
     from labelspace.data.source import iter_records
     from labelspace.report.terminal import json_text
 
@@ -188,9 +192,16 @@ def predict_stream(
     )
     records = iter_records(file, tagger.ready_made, tagger.columns_, reading.following(tagger.fields_))
     with answers as add:
-        for prediction in predictions(records, file, request, problems):
-            add(prediction)
-            done.count(len(prediction.labels))
+
+        def answer(documents: Iterable[Record]) -> None:
+            for prediction in predictions(documents, file, request, problems):
+                add(prediction)
+                done.count(len(prediction.labels))
+
+        if is_data_file(Path(file)):
+            answer(records)
+        else:
+            answer_as_they_come(records, answer)
     if out is not None and quiet:
         print_json({"out": str(out), "documents": done.n, "labels": done.n_labels})
     elif out is not None:
@@ -198,6 +209,26 @@ def predict_stream(
     if not quiet:
         note_precision(tagger, options)
         note_problems(problems, done.n)
+
+
+def answer_as_they_come(records: Iterable[Record], answer: Callable[[list[Record]], None]) -> None:
+    """Answer the documents of a pipe or a terminal before more is waited for; many at once if they are there."""
+    from labelspace.data.waiting_input import before_waiting
+    from labelspace.tagger.inputs import MAX_DOCUMENTS
+
+    pending: list[Record] = []
+
+    def answer_pending() -> None:
+        answer(pending)
+        pending.clear()
+        sys.stdout.flush()
+
+    with before_waiting(answer_pending):
+        for record in records:
+            pending.append(record)
+            if len(pending) >= MAX_DOCUMENTS:
+                answer_pending()
+    answer_pending()
 
 
 class Tally:

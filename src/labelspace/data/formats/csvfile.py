@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from labelspace.data.archives import is_data_file
-from labelspace.data.fields import SEPARATORS
 from labelspace.data.files import UTF_8, lines, too_long, without_blank_end, writing_text
 from labelspace.data.formats.base import RowFormat
+from labelspace.data.label_separator import SEPARATORS
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Label, Location, Rows, record_fields, to_records
+from labelspace.data.records import Label, Location, Rows, is_json, record_fields, to_records
 from labelspace.types import Dataset
 from labelspace.types.limits import MAX_LINE_BYTES
 
@@ -211,7 +211,7 @@ def format_labels(labels: Sequence[Label]) -> str:
     ('red|green', '["a|b"]', '[3]')
     """
     names = [name for name in labels if isinstance(name, str)]
-    plain = [name for name in names if not name.startswith("[") and not any(mark in name for mark in SEPARATORS)]
+    plain = [name for name in names if not is_json(name) and not any(mark in name for mark in SEPARATORS)]
     return "|".join(plain) if len(plain) == len(labels) else json.dumps(list(labels), ensure_ascii=False)
 
 

@@ -46,6 +46,9 @@ def refusing_damage(path: str | Path) -> Iterator[None]:
 
 
 def _rows(path: str | Path, table: Arrow, columns: Collection[str]) -> Iterator[tuple[Location, dict[str, object]]]:
+    twice = [name for name in columns if table.schema_arrow.names.count(name) > 1]
+    if twice:
+        raise DataError(f"{path}: expected unique columns, but {twice[0]!r} occurs twice; rename one of them")
     present = [name for name in table.schema_arrow.names if name in columns]
     rows = min(_BATCH, max(MAX_LINE_BYTES.value // max(_row_bytes(path, table.metadata, columns), 1), 1))
     batches = (batch.to_pylist() for batch in table.iter_batches(rows, columns=present))
@@ -69,10 +72,10 @@ def _row_bytes(path: str | Path, metadata: Arrow, columns: Collection[str]) -> i
 
 @contextmanager
 def _seekable(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for Parquet, which needs a seekable one: a compressed file is unpacked to disk first."""
+    """Open a file for Parquet, which needs a seekable one: a compressed file or a pipe is copied to disk first."""
     with reading(path) as file:
         archive = zip_archive(path)
-        if archive is None and not compression(path):
+        if archive is None and not compression(path) and file.seekable():
             yield file
             return
         limit = max(_MAX_UNPACKED[0], _MAX_UNPACKED[1] * os.path.getsize(path if archive is None else archive[0]))

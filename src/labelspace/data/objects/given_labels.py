@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.fields import detect_separator
 from labelspace.data.label_mapping import matched_labels, ones_of_rows
+from labelspace.data.label_separator import detect_separator
 from labelspace.data.objects.frames import Given, is_frame, is_missing, named_column, to_frame, to_list
 from labelspace.data.read_options import NO_SEPARATOR
 from labelspace.data.records import split_cell
