@@ -8,6 +8,7 @@
 """
 
 from labelspace.metrics.bootstrap import compare_with_best, confidence_intervals, paired_difference
+from labelspace.metrics.by_label import Confusions, LabelFigures, confusions, label_figures
 from labelspace.metrics.calibration import ReliabilityBins, expected_calibration_error
 from labelspace.metrics.evaluation import (
     DocumentValues,
@@ -42,7 +43,9 @@ from labelspace.metrics.thresholds import (
 
 __all__ = [
     "PRESETS",
+    "Confusions",
     "DocumentValues",
+    "LabelFigures",
     "PrecisionCoverage",
     "PropensityFrom",
     "ReliabilityBins",
@@ -55,6 +58,7 @@ __all__ = [
     "by_group",
     "compare_with_best",
     "confidence_intervals",
+    "confusions",
     "consistent_at_k",
     "coverage_at_k",
     "deepest_accuracy",
@@ -66,6 +70,7 @@ __all__ = [
     "hierarchical_at_k",
     "inverse_propensity",
     "label_counts_at",
+    "label_figures",
     "labels_without",
     "macro_f1",
     "micro_f1",
