@@ -97,4 +97,4 @@ def confusions(Y: Csr, predicted: Csr | TopK, n: int = N_CONFUSED) -> Confusions
 def _ratio(parts: npt.ArrayLike, totals: npt.ArrayLike) -> Doubles:
     """Return the ratios; NaN where a total is 0."""
     of = np.asarray(totals, np.float64)
-    return np.divide(parts, of, out=np.full(of.shape, np.nan), where=of > 0)
+    return np.asarray(np.divide(parts, of, out=np.full(of.shape, np.nan), where=of > 0))
