@@ -2,12 +2,16 @@
 
 import csv
 import json
+import re
+import shlex
+import zlib
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
 
 from labelspace import Tagger
-from labelspace.report.label_table import COLUMNS
+from labelspace.report.by_label.table import COLUMNS
 
 DOCUMENTS = (
     ("rye bread in a hot oven", ["bread"]),
@@ -71,6 +75,28 @@ def test_errors_of_fewer_labels_and_a_table(run, model):
     assert code == 0
     assert "3 worst of 3 labels; a label is answered if its score" in out
     assert [row["words"] for row in written("l.csv")] == ["", "", ""]
+
+
+def test_the_page_names_the_command_that_explains_an_error(run, model):
+    code, out, _ = run("evaluate", model, "test.jsonl", "--by-label", "l.csv", "--html", "e.html")
+    assert code == 0
+    assert "saved: e.html" in out
+    packed = re.search(r"id='label-data'>([^<]*)<", Path("e.html").read_text())[1]
+    data = json.loads(zlib.decompress(b64decode(packed)))
+    assert data["names"] == ["a, new\nlabel", "bread", "fish"]
+    command = [*shlex.split(data["command"])[1:], "--label", "bread"]
+    assert command == ["explain", "m", "--of", "test.jsonl", "--label", "bread"]
+    code, out, _ = run(*command, "--json", "--", "2")
+    assert (code, json.loads(out)["text"]) == (0, TESTED[2][0])
+    for arguments, message in (
+        ((*command, "--", "3"), "--of test.jsonl must have the document '3', but has not; they are called '0'"),
+        (("explain", "m", "a text", "--text", "body"), "--text is for a file of documents; name it with --of"),
+    ):
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "")
+        assert message in err
+    run("evaluate", model, "test.jsonl", "--html", "f.html")
+    assert "label-data" not in Path("f.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from labelspace.cli.arguments import DataPath, Evaluating, Json, Ks, ModelPath, Reading, parse_ks, with_label_files
+from labelspace.cli.arguments import (
+    DataPath,
+    Evaluating,
+    Json,
+    Ks,
+    ModelPath,
+    Reading,
+    as_words,
+    parse_ks,
+    with_label_files,
+)
 from labelspace.cli.console import console, print_json, print_line, write_page
 from labelspace.cli.notes import note_figures, note_label_files, note_selection
 from labelspace.cli.rerank import Reranking, note_reranking
@@ -56,8 +67,9 @@ def evaluate(
     from labelspace import experiment
     from labelspace.experiment.by_label import label_report
     from labelspace.experiment.evaluate import evaluate_documents
+    from labelspace.report.by_label.section import label_section
+    from labelspace.report.by_label.table import worst_labels_table, write_label_csv
     from labelspace.report.evaluation_page import evaluation_page
-    from labelspace.report.label_table import worst_labels_table, write_label_csv
     from labelspace.tagger import Tagger
 
     ks = parse_ks(k)
@@ -81,7 +93,9 @@ def evaluate(
     figures |= {"model_mb": experiment.megabytes(model), **({} if by_epoch is None else {"curve": by_epoch})}
     note_reranking(reranker)
     if html is not None:
-        write_page(html, evaluation_page(figures, model.resolve().name, tagger.model.name, data.resolve().name))
+        part = None if labels is None else label_section(labels, explain_command(tagger, model, file, reading))
+        page = evaluation_page(figures, model.resolve().name, tagger.model.name, data.resolve().name, part)
+        write_page(html, page)
         figures["html"] = str(html)
     if as_json:
         print_json(figures)
@@ -103,6 +117,15 @@ def check_by_label(by_label: Path | None, errors: int | None) -> None:
         return
     if by_label.suffix.lower() != ".csv" or by_label.is_dir():
         raise DataError(f"--by-label must be a file that ends with .csv, but is {by_label}; write labels.csv")
+
+
+def explain_command(tagger: Tagger, model: Path, file: Path, reading: ReadOptions) -> str | None:
+    """Return the command that explains a document of a file; None if the model cannot explain, or reads no texts."""
+    from labelspace.models.capabilities import Explains
+
+    if tagger.ready_made or not isinstance(tagger.model, Explains):
+        return None
+    return shlex.join(["labelspace", "explain", str(model), "--of", str(file), *as_words(reading)])
 
 
 def evaluated_documents(data: Path, tagger: Tagger, reading: ReadOptions) -> tuple[Path, Dataset]:

@@ -157,10 +157,11 @@ class LabelDocuments:
 
     def _example(self, row: int, score: float | None) -> LabelExample:
         texts, ids = self.documents.texts, self.documents.ids
-        text = "" if texts is None else " ".join(texts[row][: 2 * TEXT_LENGTH].split())[:TEXT_LENGTH]
+        text = "" if texts is None else " ".join(texts[row].split())
         given, answered = ([self.names[at] for at in table[row].indices] for table in (self.true, self.answered))
         rounded = None if score is None else round(score, 6)
-        return LabelExample(str(row) if ids is None else ids[row], text, rounded, given, answered)
+        shown = text if len(text) <= TEXT_LENGTH else text[:TEXT_LENGTH] + " …"
+        return LabelExample(str(row) if ids is None else ids[row], shown, rounded, given, answered)
 
     def _telling_words(self, label: int, rows: Sequence[int]) -> list[str]:
         """Return the words that speak most for a label in some documents; none if the model cannot explain it."""
