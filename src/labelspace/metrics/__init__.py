@@ -7,9 +7,10 @@
 - ``tail``: maximum number of training documents of a tail label. ``hierarchy``: over the columns of Y.
 """
 
-from labelspace.metrics.bootstrap import compare_with_best, confidence_intervals, paired_difference
+from labelspace.metrics.bootstrap import SIGNIFICANT, compare_with_best, confidence_intervals, paired_difference
 from labelspace.metrics.by_label import Confusions, LabelFigures, confusions, label_figures
 from labelspace.metrics.calibration import ReliabilityBins, expected_calibration_error
+from labelspace.metrics.changes import Changes, changes, mcnemar_test
 from labelspace.metrics.evaluation import (
     DocumentValues,
     PropensityFrom,
@@ -43,6 +44,8 @@ from labelspace.metrics.thresholds import (
 
 __all__ = [
     "PRESETS",
+    "SIGNIFICANT",
+    "Changes",
     "Confusions",
     "DocumentValues",
     "LabelFigures",
@@ -56,6 +59,7 @@ __all__ = [
     "best_micro_f1",
     "by_frequency",
     "by_group",
+    "changes",
     "compare_with_best",
     "confidence_intervals",
     "confusions",
@@ -73,6 +77,7 @@ __all__ = [
     "label_figures",
     "labels_without",
     "macro_f1",
+    "mcnemar_test",
     "micro_f1",
     "most_common",
     "most_filtered",
