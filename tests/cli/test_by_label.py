@@ -99,6 +99,15 @@ def test_the_page_names_the_command_that_explains_an_error(run, model):
     assert "label-data" not in Path("f.html").read_text()
 
 
+def test_documents_without_labels_count_only_if_asked_for(run, model):
+    write_jsonl("test.jsonl", [*TESTED, ("a trout on the fire", [])])
+    for option, n_answered, ids in (("skip", 2, ["2"]), ("count", 3, ["2", "3"])):
+        arguments = ("evaluate", model, "test.jsonl", "--by-label", "l.csv", "--unlabelled", option, "--json")
+        (fish,) = (each for each in json.loads(run(*arguments)[1])["by_label"]["worst"] if each["label"] == "fish")
+        assert [each["id"] for each in fish["false_positives"]] == ids
+        assert fish["answered"] == n_answered
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

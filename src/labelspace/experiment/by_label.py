@@ -116,6 +116,8 @@ def label_report(tagger: Tagger, documents: Dataset, evaluation: Evaluation, n_d
     threshold = evaluation.figures["expected_threshold" if is_expected else "micro_f1_threshold"]
     figures = metrics.label_figures(answers.pairs, threshold)
     kept = answers.top.at_least(np.inf if threshold is None else threshold)
+    if len(answers.pairs.n_true) < len(kept):  # figures leave out documents without labels
+        kept = of_labeled(kept, answers.Y)
     order = worst_first(figures)
     labels = tagger.labels_.extended(documents.labels.names)
     labels = replace(labels, hierarchy=hierarchy_of(tagger, documents))
@@ -123,6 +125,16 @@ def label_report(tagger: Tagger, documents: Dataset, evaluation: Evaluation, n_d
     details = {label: documents_of.details(label) for label in order[:n_detailed].tolist()}
     confused = metrics.confusions(answers.Y, kept)
     return LabelReport(labels, figures, confused, order, details, threshold, is_expected, answers.top.k)
+
+
+def of_labeled(top: TopK, Y: Csr) -> TopK:
+    """Return answers without those to documents that have no labels.
+
+    >>> import scipy.sparse as sp
+    >>> of_labeled(TopK.from_scores([[0.9], [0.8]], k=1), sp.csr_matrix([[1], [0]])).labels.tolist()
+    [[0], [-1]]
+    """
+    return top.where((np.diff(Y.indptr) > 0)[:, None], top.k)
 
 
 def worst_first(figures: metrics.LabelFigures) -> Longs:

@@ -18,6 +18,7 @@ import numpy as np
 from labelspace import metrics
 from labelspace.data.label_mapping import widened
 from labelspace.errors import DataError
+from labelspace.experiment.by_label import of_labeled
 from labelspace.experiment.evaluate import predict_unfiltered, threshold_depth, without_filtered
 from labelspace.experiment.learning.comparison import METRIC, Change, K, changed
 from labelspace.labels.edits import labels_in_use
@@ -130,11 +131,11 @@ def renumbered(top: TopK, number: Longs) -> TopK:
 
 
 def decided(tagger: Tagger, Y: Csr, top: TopK) -> TopK:
-    """Return the labels that reach the threshold of a model."""
+    """Return the labels that reach the threshold of a model, for documents that have labels."""
     pairs = metrics.ScoredPairs.from_topk(Y, top)
     is_calibrated = isinstance(tagger.model, Calibrated)
     threshold = metrics.expected_threshold(pairs) if is_calibrated else metrics.best_micro_f1(pairs).threshold
-    return top.at_least(np.inf if threshold is None else threshold)
+    return of_labeled(top.at_least(np.inf if threshold is None else threshold), Y)
 
 
 def _labels(Y: Csr, space: LabelSpace, found: metrics.Changes) -> tuple[list[LabelChange], int]:

@@ -15,6 +15,12 @@ DOCUMENT_COLUMNS = ("document", "nDCG@5", "better", "worse", "text")
 N_LABELS, N_DOCUMENTS = 10, 5  # on the terminal
 N_ON_PAGE = 500  # labels
 WIDTH = 60
+STYLE = (
+    ".documents th, .documents td { vertical-align: top; }"
+    ".documents :is(th, td):nth-child(n + 3) { text-align: left; }"
+    ".documents td:nth-child(n + 3) { white-space: normal; min-width: 9rem; overflow-wrap: anywhere; }"
+    ".documents td:last-child { min-width: 18rem; } td:first-child { overflow-wrap: anywhere; }"
+)
 
 
 def diff_report(diff: ModelDiff) -> Group:
@@ -36,8 +42,9 @@ def diff_page(diff: ModelDiff, old: str, new: str) -> str:
     said = f"The {len(shown):,} surest changes of {len(diff.labels):,} changed labels."
     parts += ["<h2>Labels</h2>", paragraph(said), html_table(LABEL_COLUMNS, list(map(_label_row, shown)))]
     for heading, some in (("Largest losses", diff.losses), ("Largest gains", diff.gains)):
-        parts += [f"<h2>{heading}</h2>", html_table(DOCUMENT_COLUMNS, list(map(_document_row, some)))]
-    return html_page(f"labelspace: {title}", parts)
+        table = html_table(DOCUMENT_COLUMNS, list(map(_document_row, some)))
+        parts += [f"<section class='documents'><h2>{heading}</h2>{table}</section>"] if some else []
+    return html_page(f"labelspace: {title}", parts, STYLE)
 
 
 def summary(diff: ModelDiff) -> list[str]:
