@@ -21,7 +21,7 @@ from labelspace.cli.arguments import (
     with_label_files,
 )
 from labelspace.cli.console import console, print_json, print_line, write_page
-from labelspace.cli.notes import note_figures, note_label_files, note_selection
+from labelspace.cli.notes import note, note_figures, note_label_files, note_selection
 from labelspace.cli.rerank import Reranking, note_reranking
 
 ERRORS = 50  # labels with details, by default
@@ -92,6 +92,8 @@ def evaluate(
         figures["by_label"] = {"csv": str(by_label), **labels.as_json()}
     figures |= {"model_mb": experiment.megabytes(model), **({} if by_epoch is None else {"curve": by_epoch})}
     note_reranking(reranker)
+    if reranker is not None and labels is not None:
+        note("the figures of each label are those of the model's own order, not of the reranked one")
     if html is not None:
         part = None if labels is None else label_section(labels, explain_command(tagger, model, file, reading))
         page = evaluation_page(figures, model.resolve().name, tagger.model.name, data.resolve().name, part)

@@ -11,7 +11,7 @@ from labelspace.report.tables import filled_table, plain
 from labelspace.report.terminal import shortened
 
 LABEL_COLUMNS = ("label", "n", "better", "worse", "p (Holm)", "significant")
-DOCUMENT_COLUMNS = ("document", "nDCG@5", "better", "worse", "text")
+DOCUMENT_COLUMNS = ("document", "nDCG@5", "text", "better", "worse")
 N_LABELS, N_DOCUMENTS = 10, 5  # on the terminal
 N_ON_PAGE = 500  # labels
 WIDTH = 60
@@ -19,7 +19,7 @@ STYLE = (
     ".documents th, .documents td { vertical-align: top; }"
     ".documents :is(th, td):nth-child(n + 3) { text-align: left; }"
     ".documents td:nth-child(n + 3) { white-space: normal; min-width: 9rem; overflow-wrap: anywhere; }"
-    ".documents td:last-child { min-width: 18rem; } td:first-child { overflow-wrap: anywhere; }"
+    ".documents td:nth-child(3) { min-width: 14rem; } td:first-child { overflow-wrap: anywhere; }"
 )
 
 
@@ -71,4 +71,4 @@ def _label_row(each: LabelChange) -> Sequence[str]:
 
 
 def _document_row(each: DocumentChange) -> Sequence[str]:
-    return [each.id, f"{each.difference:+.1f}", ", ".join(each.better), ", ".join(each.worse), each.text]
+    return [each.id, f"{each.difference:+.1f}", each.text, ", ".join(each.better), ", ".join(each.worse)]
