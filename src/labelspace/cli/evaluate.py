@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from labelspace.cli.arguments import (
-    DataPath,
-    Evaluating,
-    Json,
-    Ks,
-    ModelPath,
-    Reading,
-    as_words,
-    parse_ks,
-    with_label_files,
-)
+from labelspace.cli.arguments import DataPath, Evaluating, Json, Ks, ModelPath, Reading, parse_ks, with_label_files
+from labelspace.cli.by_label import Labeling, explain_command
 from labelspace.cli.console import console, print_json, print_line, write_page
 from labelspace.cli.notes import note, note_figures, note_label_files, note_selection
 from labelspace.cli.rerank import Reranking, note_reranking
-
-ERRORS = 50  # labels with details, by default
 
 if TYPE_CHECKING:
     from labelspace.data.read_options import ReadOptions
@@ -47,14 +35,7 @@ def evaluate(
     html: Annotated[
         Path | None, Option(metavar="FILE", help="Write a page with the figures, reliability and precision curves.")
     ] = None,
-    by_label: Annotated[
-        Path | None,
-        Option(metavar="FILE.csv", help="Write the figures of each label, the worst first; --html shows them too."),
-    ] = None,
-    errors: Annotated[
-        int | None,
-        Option(min=0, metavar="N", help="With --by-label: words and errors of the N worst labels. Default: 50."),
-    ] = None,
+    labeling: Labeling,
     reranking: Reranking,
     as_json: Json = False,
     reading: Reading,
@@ -65,15 +46,14 @@ def evaluate(
     count, and a document with only other labels is one without labels.
     """
     from labelspace import experiment
-    from labelspace.experiment.by_label import label_report
     from labelspace.experiment.evaluate import evaluate_documents
     from labelspace.report.by_label.section import label_section
-    from labelspace.report.by_label.table import worst_labels_table, write_label_csv
+    from labelspace.report.by_label.table import worst_labels_table
     from labelspace.report.evaluation_page import evaluation_page
     from labelspace.tagger import Tagger
 
     ks = parse_ks(k)
-    check_by_label(by_label, errors)
+    labeling.check()
     reranking.check(evaluating.get("consistent"))
     tagger = Tagger.load(model)
     reranker = reranking.reranker(tagger)
@@ -85,11 +65,9 @@ def evaluate(
         options["reranker"] = reranker
     found = evaluate_documents(tagger, documents, ks, **options)
     figures = found.all_figures(ci)
-    labels = None
-    if by_label is not None:
-        labels = label_report(tagger, documents, found, ERRORS if errors is None else errors)
-        write_label_csv(by_label, labels)
-        figures["by_label"] = {"csv": str(by_label), **labels.as_json()}
+    labels = labeling.write(tagger, documents, found)
+    if labels is not None:
+        figures["by_label"] = {"csv": str(labeling.by_label), **labels.as_json()}
     figures |= {"model_mb": experiment.megabytes(model), **({} if by_epoch is None else {"curve": by_epoch})}
     note_reranking(reranker)
     if reranker is not None and labels is not None:
@@ -106,28 +84,7 @@ def evaluate(
     print_figures(figures)
     if labels is not None:
         console().print(worst_labels_table(labels))
-        print_line(f"saved: {by_label}")
-
-
-def check_by_label(by_label: Path | None, errors: int | None) -> None:
-    """Raise an error unless the figures of labels can be written as asked for, before any work."""
-    from labelspace.errors import DataError, ParameterError
-
-    if by_label is None:
-        if errors is not None:
-            raise ParameterError(f"--errors is for --by-label, but is {errors} without it; add --by-label labels.csv")
-        return
-    if by_label.suffix.lower() != ".csv" or by_label.is_dir():
-        raise DataError(f"--by-label must be a file that ends with .csv, but is {by_label}; write labels.csv")
-
-
-def explain_command(tagger: Tagger, model: Path, file: Path, reading: ReadOptions) -> str | None:
-    """Return the command that explains a document of a file; None if the model cannot explain, or reads no texts."""
-    from labelspace.models.capabilities import Explains
-
-    if tagger.ready_made or not isinstance(tagger.model, Explains):
-        return None
-    return shlex.join(["labelspace", "explain", str(model), "--of", str(file), *as_words(reading)])
+        print_line(f"saved: {labeling.by_label}")
 
 
 def evaluated_documents(data: Path, tagger: Tagger, reading: ReadOptions) -> tuple[Path, Dataset]:
