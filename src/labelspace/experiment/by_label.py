@@ -22,6 +22,7 @@ N_EXAMPLES = 3  # wrong answers, and missed documents, of a label
 N_EXPLAINED = 3  # documents of a label whose words are added up
 N_WORDS = 8
 TEXT_LENGTH = 160  # characters of an example
+ERRORS = ("false_positives", "false_negatives")
 
 
 class LabelExample(NamedTuple):
@@ -105,9 +106,6 @@ class LabelReport:
         return {"threshold": self.threshold, "decision": self.decision, "n_labels": len(self.order), "worst": worst}
 
 
-ERRORS = ("false_positives", "false_negatives")
-
-
 def label_report(tagger: Tagger, documents: Dataset, evaluation: Evaluation, n_detailed: int) -> LabelReport:
     """Return the figures of each label, with details of the ``n_detailed`` worst ones."""
     answers = evaluation.answers
@@ -162,8 +160,9 @@ class LabelDocuments:
         span = _span(self.scored, label)
         scores = dict(zip(self.scored.indices[span].tolist(), self.scored.data[span].tolist(), strict=True))
         by_score = sorted(true.tolist(), key=lambda row: scores.get(row, -np.inf))
-        missed = [row for row in by_score if row not in set(answered.tolist())]
-        wrong = sorted(np.setdiff1d(answered, true).tolist(), key=lambda row: -scores[row])
+        is_answered = set(answered.tolist())
+        missed = [row for row in by_score if row not in is_answered]
+        wrong = sorted(is_answered.difference(by_score), key=lambda row: (-scores[row], row))
         examples = ([self._example(row, scores.get(row)) for row in rows[:N_EXAMPLES]] for rows in (wrong, missed))
         return LabelDetails(self._telling_words(label, by_score[::-1][:N_EXPLAINED]), *examples)
 
