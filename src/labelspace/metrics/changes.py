@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import bdtr
 
 from labelspace.metrics.bootstrap import SIGNIFICANT, holm
 from labelspace.metrics.f1 import predicted_set
@@ -57,6 +56,8 @@ def mcnemar_test(better: Longs, worse: Longs) -> ChangedLabels:
     >>> found.labels.tolist(), found.p_holm.round(4).tolist()
     ([0, 1], [0.0078, 1.0])
     """
+    from scipy.special import bdtr  # takes 25 ms, which every start of labelspace would pay
+
     n = better + worse
     tested = np.flatnonzero(2 * 0.5 ** n.astype(np.float64) < SIGNIFICANT)
     fewer = np.minimum(better, worse)[tested].astype(np.float64)
