@@ -45,7 +45,7 @@ class Outline(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.attributes |= {name for name, _ in attrs}
         self.seen[tag] = self.seen.get(tag, 0) + 1
-        if tag != "meta":
+        if tag not in ("meta", "input"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):

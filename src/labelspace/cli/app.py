@@ -26,6 +26,7 @@ from labelspace.cli import (
 )
 from labelspace.cli.arguments import GroupedCommand
 from labelspace.cli.console import CompilationNotice
+from labelspace.cli.diff import diff
 from labelspace.cli.drift import drift
 from labelspace.cli.predict.predict import predict
 from labelspace.cli.process import check_limits
@@ -83,6 +84,7 @@ COMMANDS: dict[typer.Typer, dict[str, Callable[..., None]]] = {
     app: {
         "train": train,
         "evaluate": evaluate.evaluate,
+        "diff": diff,
         "predict": predict,
         "explain": explain.explain,
         "review": review,

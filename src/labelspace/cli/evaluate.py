@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from labelspace.cli.arguments import DataPath, Evaluating, Json, Ks, ModelPath, Reading, parse_ks, with_label_files
+from labelspace.cli.by_label import Labeling, explain_command
 from labelspace.cli.console import console, print_json, print_line, write_page
-from labelspace.cli.notes import note_figures, note_label_files, note_selection
+from labelspace.cli.notes import note, note_figures, note_label_files, note_selection
 from labelspace.cli.rerank import Reranking, note_reranking
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def evaluate(
     html: Annotated[
         Path | None, Option(metavar="FILE", help="Write a page with the figures, reliability and precision curves.")
     ] = None,
+    labeling: Labeling,
     reranking: Reranking,
     as_json: Json = False,
     reading: Reading,
@@ -44,10 +46,14 @@ def evaluate(
     count, and a document with only other labels is one without labels.
     """
     from labelspace import experiment
+    from labelspace.experiment.evaluate import evaluate_documents
+    from labelspace.report.by_label.section import label_section
+    from labelspace.report.by_label.table import worst_labels_table
     from labelspace.report.evaluation_page import evaluation_page
     from labelspace.tagger import Tagger
 
     ks = parse_ks(k)
+    labeling.check()
     reranking.check(evaluating.get("consistent"))
     tagger = Tagger.load(model)
     reranker = reranking.reranker(tagger)
@@ -57,17 +63,28 @@ def evaluate(
     note_selection(tagger.selection(options), quiet=as_json)
     if reranker is not None:
         options["reranker"] = reranker
-    figures = experiment.evaluate(tagger, documents, ks, ci, **options)
+    found = evaluate_documents(tagger, documents, ks, **options)
+    figures = found.all_figures(ci)
+    labels = labeling.write(tagger, documents, found)
+    if labels is not None:
+        figures["by_label"] = {"csv": str(labeling.by_label), **labels.as_json()}
     figures |= {"model_mb": experiment.megabytes(model), **({} if by_epoch is None else {"curve": by_epoch})}
     note_reranking(reranker)
+    if reranker is not None and labels is not None:
+        note("the figures of each label are those of the model's own order, not of the reranked one")
     if html is not None:
-        write_page(html, evaluation_page(figures, model.resolve().name, tagger.model.name, data.resolve().name))
+        part = None if labels is None else label_section(labels, explain_command(tagger, model, file, reading))
+        page = evaluation_page(figures, model.resolve().name, tagger.model.name, data.resolve().name, part)
+        write_page(html, page)
         figures["html"] = str(html)
     if as_json:
         print_json(figures)
         return
     note_label_files(file, tagger.columns_)
     print_figures(figures)
+    if labels is not None:
+        console().print(worst_labels_table(labels))
+        print_line(f"saved: {labeling.by_label}")
 
 
 def evaluated_documents(data: Path, tagger: Tagger, reading: ReadOptions) -> tuple[Path, Dataset]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 import numpy as np
 
@@ -31,12 +31,25 @@ LEVEL_K = 100  # labels searched for the best one of each level of a hierarchy
 SURE = 0.5  # least probability of the answer of a level: a document may have no label there
 
 
+class Answers(NamedTuple):
+    """The true labels of documents and their answers, long enough to choose a threshold among their scores."""
+
+    Y: Csr
+    top: TopK  # with probabilities if the model is calibrated
+    pairs: metrics.ScoredPairs
+
+
 @dataclass(frozen=True)
 class Evaluation:
-    """The figures of a tagger, and the contribution of each document to them."""
+    """The figures of a tagger, the contribution of each document to them, and the answers."""
 
     figures: dict[str, Any]
     per_document: dict[str, metrics.DocumentValues]
+    answers: Answers | None = None  # None if no threshold was chosen
+
+    def all_figures(self, ci: bool) -> dict[str, Any]:
+        """Return the figures, with ``ci`` also the 95 % bootstrap intervals of those that are sums over documents."""
+        return {**self.figures, "ci": intervals(self.per_document)} if ci else self.figures
 
 
 class EvaluationOptions(SelectOptions, total=False):
@@ -76,8 +89,7 @@ def evaluate(
     tagger learned from, estimated above some thousand training documents; None if it is not known.
     ``n_unknown_labels`` is the number of different labels of the documents that the tagger does not know.
     """
-    found = evaluate_documents(tagger, documents, ks, **options)
-    return {**found.figures, "ci": intervals(found.per_document)} if ci else found.figures
+    return evaluate_documents(tagger, documents, ks, **options).all_figures(ci)
 
 
 def intervals(per_document: Mapping[str, metrics.DocumentValues], seed: int = 0) -> dict[str, list[float]]:
@@ -114,10 +126,12 @@ def evaluate_documents(
     figures: dict[str, Any] = metrics.evaluate(Y, top, *protocol)
     per_document = metrics.per_document(Y, top, *protocol)
     figures |= of_probabilities(tagger, Y, top, max(ks))
+    answers = None
     if options.get("thresholds", True):
         at_thresholds = by_threshold(tagger, Y, predict(threshold_depth(documents, ks)), unlabelled == "count")
         figures |= at_thresholds.figures
         per_document |= at_thresholds.per_document
+        answers = at_thresholds.answers
     figures["by_frequency"] = _percent(metrics.by_frequency(Y, top, known.answered_counts, max(ks)))
     figures |= by_groups(tagger, documents, top, predict, ks)
     figures |= of_documents(tagger, documents, inputs)
@@ -134,7 +148,7 @@ def evaluate_documents(
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
     figures |= latency(lambda one: predict_some(one, max(ks)), inputs)
-    return Evaluation(figures, per_document)
+    return Evaluation(figures, per_document, answers)
 
 
 def reranked_topk(reranker: "Reranker", documents: Dataset, predict: Callable[[int], TopK], k: int) -> TopK:
@@ -216,16 +230,14 @@ def by_threshold(tagger: Tagger, Y: Csr, deep: TopK, include_unlabeled: bool = F
     drawn = curve.points()
     points = zip(drawn.thresholds.tolist(), drawn.precision, drawn.coverage, strict=True)
     figures["precision_coverage"] = [[score, percent(right), percent(kept)] for score, right, kept in points]
-    return Evaluation(figures, per_document)
+    return Evaluation(figures, per_document, Answers(Y, scores, pairs))
 
 
 def by_groups(
     tagger: Tagger, documents: Dataset, top: TopK, predict: Callable[[int], TopK], ks: Sequence[int]
 ) -> dict[str, Any]:
     """Return the figures by level of the hierarchy and by column of the table, if any."""
-    known, hierarchy = tagger.labels_, documents.labels.hierarchy
-    if hierarchy is None and known.hierarchy is not None:
-        hierarchy = known.extended(documents.labels.names).hierarchy
+    known, hierarchy = tagger.labels_, hierarchy_of(tagger, documents)
     if hierarchy is None and tagger.columns_ is None:
         return {}
     counts = known.answered_counts
@@ -240,6 +252,13 @@ def by_groups(
         by_group = partial(metrics.by_group, min_probability=least, include_unlabeled=True)
         figures["by_column"] = _percent(by_group(documents.Y, deep, columns, counts))
     return figures
+
+
+def hierarchy_of(tagger: Tagger, documents: Dataset) -> Hierarchy | None:
+    """Return the hierarchy of the labels of documents, else that of the tagger."""
+    if documents.labels.hierarchy is None and tagger.labels_.hierarchy is not None:
+        return tagger.labels_.extended(documents.labels.names).hierarchy
+    return documents.labels.hierarchy
 
 
 def of_documents(tagger: Tagger, documents: Dataset, inputs: Any) -> dict[str, Any]:  # noqa: ANN401 - texts or rows

@@ -7,8 +7,10 @@
 - ``tail``: maximum number of training documents of a tail label. ``hierarchy``: over the columns of Y.
 """
 
-from labelspace.metrics.bootstrap import compare_with_best, confidence_intervals, paired_difference
+from labelspace.metrics.bootstrap import SIGNIFICANT, compare_with_best, confidence_intervals, paired_difference
+from labelspace.metrics.by_label import Confusions, LabelFigures, confusions, label_figures
 from labelspace.metrics.calibration import ReliabilityBins, expected_calibration_error
+from labelspace.metrics.changes import Changes, changes, mcnemar_test
 from labelspace.metrics.evaluation import (
     DocumentValues,
     PropensityFrom,
@@ -42,7 +44,11 @@ from labelspace.metrics.thresholds import (
 
 __all__ = [
     "PRESETS",
+    "SIGNIFICANT",
+    "Changes",
+    "Confusions",
     "DocumentValues",
+    "LabelFigures",
     "PrecisionCoverage",
     "PropensityFrom",
     "ReliabilityBins",
@@ -53,8 +59,10 @@ __all__ = [
     "best_micro_f1",
     "by_frequency",
     "by_group",
+    "changes",
     "compare_with_best",
     "confidence_intervals",
+    "confusions",
     "consistent_at_k",
     "coverage_at_k",
     "deepest_accuracy",
@@ -66,8 +74,10 @@ __all__ = [
     "hierarchical_at_k",
     "inverse_propensity",
     "label_counts_at",
+    "label_figures",
     "labels_without",
     "macro_f1",
+    "mcnemar_test",
     "micro_f1",
     "most_common",
     "most_filtered",

@@ -112,18 +112,41 @@ def macro_f1_by_threshold(pairs: ScoredPairs) -> Doubles:
 
     A pair that is kept changes only the F1 of its label: the sum over the labels is the sum of these changes.
     """
-    order = np.argsort(pairs.labels, kind="stable")  # by label, and by score within a label
-    labels, true = pairs.labels[order], pairs.label_counts[pairs.labels[order]]
-    is_first = np.diff(labels, prepend=-1) != 0
-    start = np.maximum.accumulate(np.where(is_first, np.arange(len(labels)), 0))
-    every_hit = np.cumsum(pairs.correct[order], dtype=np.int64)
-    hits = every_hit - (every_hit - pairs.correct[order])[start]  # of this label only
-    f1 = 2 * hits / (np.arange(len(labels)) - start + 1 + true)
-    changes = np.empty((2, len(labels)))  # of the sum of F1, and of the number of labels
-    changes[0, order] = np.where(is_first, f1, np.diff(f1, prepend=0.0))
-    changes[1, order] = is_first & (true == 0)
+    ranks = ranks_by_label(pairs)
+    true = pairs.label_counts[ranks.labels]
+    is_first = ranks.n_kept == 1
+    f1 = 2 * ranks.n_hits / (ranks.n_kept + true)
+    changes = np.empty((2, len(ranks.labels)))  # of the sum of F1, and of the number of labels
+    changes[0, ranks.order] = np.where(is_first, f1, np.diff(f1, prepend=0.0))
+    changes[1, ranks.order] = is_first & (true == 0)
     total, n_labels = np.cumsum(changes, axis=1)[:, pairs.n_kept - 1]
     return np.asarray(total / (n_labels + np.count_nonzero(pairs.label_counts)))
+
+
+class LabelRanks(NamedTuple):
+    """The pairs by label, and by falling score within a label, with what is kept down to each pair. Shape (m,)."""
+
+    order: Longs  # of these pairs among all pairs
+    labels: Ints
+    n_kept: Longs  # pairs of the label
+    n_hits: Longs  # correct ones among these
+
+
+def ranks_by_label(pairs: ScoredPairs) -> LabelRanks:
+    """Rank the pairs of each label by score.
+
+    >>> import scipy.sparse as sp
+    >>> topk = TopK.from_scores([[0.9, 0.5], [0.2, 0.5]], k=2)
+    >>> ranks = ranks_by_label(ScoredPairs.from_topk(sp.csr_matrix([[1, 0], [0, 1]]), topk))
+    >>> ranks.labels.tolist(), ranks.n_kept.tolist(), ranks.n_hits.tolist()
+    ([0, 0, 1, 1], [1, 2, 1, 2], [1, 1, 0, 1])
+    """
+    order = np.argsort(pairs.labels, kind="stable")
+    labels, correct = pairs.labels[order], pairs.correct[order]
+    at = np.arange(len(labels))
+    start = np.maximum.accumulate(np.where(np.diff(labels, prepend=-1) != 0, at, 0))
+    every_hit = np.cumsum(correct, dtype=np.int64)
+    return LabelRanks(order, labels, at - start + 1, every_hit - (every_hit - correct)[start])
 
 
 def expected_threshold(pairs: ScoredPairs) -> float | None:

@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from labelspace.report.by_label.section import label_script, label_style
 from labelspace.report.curves import precision_coverage_svg, reliability_svg
 from labelspace.report.page import html_figure, html_page, html_table, paragraph
 from labelspace.report.tables import cost_line, evaluated_on, figure_groups, group_cells, metric_rows, threshold_rows
 
 
-def evaluation_page(figures: Mapping[str, Any], model: str, method: str, data: str) -> str:
+def evaluation_page(figures: Mapping[str, Any], model: str, method: str, data: str, labels: str | None = None) -> str:
     """Return the page of the figures of ``experiment.evaluate``, with the names of the model, its method and the data.
+
+    ``labels`` is the part of the page with figures of each label, if any.
 
     >>> figures = {"P@1": 50.0, "n": 2, "n_without_labels": 0, "n_labels": 3, "by_frequency": {"head": {"recall": 9.0}}}
     >>> figures |= {"predict_seconds": 0, "latency_ms_p50": 0, "latency_ms_p99": 0, "model_mb": 1}
@@ -32,7 +35,10 @@ def evaluation_page(figures: Mapping[str, Any], model: str, method: str, data: s
     for title, groups, columns in figure_groups(figures):
         rows = [[name, *group_cells(values, columns)] for name, values in groups.items()]
         parts += [f"<h2>{escape(title[0].upper() + title[1:])}</h2>", html_table(["", *columns.values()], rows)]
-    return html_page(f"labelspace: {model} on {data}", parts)
+    title = f"labelspace: {model} on {data}"
+    if labels is None:
+        return html_page(title, parts)
+    return html_page(title, [*parts, labels], label_style(), label_script())
 
 
 def _warnings(figures: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,1 @@
+"""Figures of each label: file, table and page."""
