@@ -19,6 +19,7 @@ from labelspace.models.capabilities import Checkpoints, TrainsFromCache, TrainsI
 from labelspace.models.fit_context import Budget, Executor
 from labelspace.models.registry import DEFAULT, create, method
 from labelspace.tagger import Tagger
+from labelspace.tagger.lineage import Origin
 from labelspace.types import Dataset, Progress
 
 Inspect = Callable[[Dataset], None] | None
@@ -152,17 +153,20 @@ def train(
     if source.labels_only:
         if weighted or label_weight is not None:
             raise ParameterError(f"weights are for a training on documents, but {source.path} has labels only")
-        return tagger.fit_labels(source.labels())
-    documents = labeled(source, inspect)
-    return tagger.fit_dataset(
-        documents,
-        lambda: source.dev(documents.labels),
-        progress,
-        checkpoint,
-        keep_texts=keep_texts,
-        executor=executor,
-        label_weight=label_weight,
-    )
+        tagger.fit_labels(source.labels())
+    else:
+        documents = labeled(source, inspect)
+        tagger.fit_dataset(
+            documents,
+            lambda: source.dev(documents.labels),
+            progress,
+            checkpoint,
+            keep_texts=keep_texts,
+            executor=executor,
+            label_weight=label_weight,
+        )
+    tagger.origin_ = Origin.of(source.train_path)
+    return tagger
 
 
 def check_plannable(recipe: Recipe, limits: Limits, checkpoint: Path | None = None, on_cluster: bool = False) -> None:
@@ -203,4 +207,5 @@ def _train_within(
         late |= planner.keep_to_limits(tagger)
         if late:
             tell(replace(plan, left_out=late))
+    tagger.origin_ = Origin.of(source.train_path)
     return tagger
