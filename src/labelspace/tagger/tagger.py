@@ -36,7 +36,7 @@ from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.fit_context import Budget, Executor
 from labelspace.models.registry import DEFAULT, create
 from labelspace.options import check_names
-from labelspace.tagger import learning, saving
+from labelspace.tagger import hub, learning, saving
 from labelspace.tagger.answers import Answer, Answers, LabelChoice, Selections, Tags, best_evidence, members_topk
 from labelspace.tagger.held_out import HeldOutDocuments
 from labelspace.tagger.inputs import InputReader, Validation, check_side_columns, document_answers, stream
@@ -560,6 +560,30 @@ class Tagger:
         ``verify=True`` checks every byte of large files too.
         """
         return saving.load(cls, folder, verify)
+
+    def push_to_hub(
+        self,
+        repository: str,
+        *,
+        license: str | None = None,
+        private: bool | None = None,
+        message: str = "Upload a labelspace model",
+    ) -> str:
+        """Save to ``owner/name`` on the Hugging Face Hub, which is made if it is new; return the URL of the commit.
+
+        ``license`` is as in ``save``. ``private`` says who sees a new repository; None leaves it to your settings
+        there. Needs the extra ``hub``, and a login by ``hf auth login`` or the environment variable ``HF_TOKEN``.
+        """
+        return hub.push(self, repository, license, private, message)
+
+    @classmethod
+    def from_pretrained(cls, repository: str, *, revision: str | None = None, local_files_only: bool = False) -> Self:
+        """Load a tagger from ``owner/name`` on the Hugging Face Hub, or from the hub's cache if it is there.
+
+        ``revision`` is a branch, a tag or a commit. ``local_files_only`` loads from the cache without any request.
+        Needs the extra ``hub``.
+        """
+        return saving.load(cls, hub.pull(repository, revision, local_files_only), verify=None)
 
     def read(self, inputs: Documents) -> Inputs:
         """Return what the model reads of documents: ready-made features as they are, and the views of texts."""
