@@ -148,7 +148,11 @@ def train(
         check_plannable(recipe, limits, checkpoint, on_cluster=executor is not None)
         if label_weight is not None:
             raise ParameterError("limits choose a blend without weights of labels, but some are given; leave out one")
-        return _train_within(limits, source, recipe, progress, inspect, tell, keep_texts)
+    origin = Origin.of(source.train_path)  # not after the training, which may take a night: the file may be gone
+    if limits:
+        tagger = _train_within(limits, source, recipe, progress, inspect, tell, keep_texts)
+        tagger.origin_ = origin
+        return tagger
     tagger = recipe.tagger()
     if source.labels_only:
         if weighted or label_weight is not None:
@@ -165,7 +169,7 @@ def train(
             executor=executor,
             label_weight=label_weight,
         )
-    tagger.origin_ = Origin.of(source.train_path)
+    tagger.origin_ = origin
     return tagger
 
 
@@ -207,5 +211,4 @@ def _train_within(
         late |= planner.keep_to_limits(tagger)
         if late:
             tell(replace(plan, left_out=late))
-    tagger.origin_ = Origin.of(source.train_path)
     return tagger

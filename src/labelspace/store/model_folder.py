@@ -11,7 +11,7 @@ import os
 import platform
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib.metadata import version as installed_version
@@ -291,12 +291,6 @@ def read_labels(folder: Folder, manifest: Manifest, verify: bool | None = None) 
             return None
         _, lines = _checked_content(folder, manifest, LABELS, verify)
         return parse_labels(bytes(lines), read_arrays(folder, manifest, LABEL_ARRAYS, verify))
-
-
-def label_fields(folder: Folder, manifest: Manifest, names: Sequence[str]) -> dict[str, int]:
-    """Return how many labels of a model folder have each of these fields; the lines are searched, not parsed."""
-    lines = bytes(_checked_content(folder, manifest, LABELS, verify=False)[1])
-    return {name: lines.count(b'"%s": ' % name.encode()) for name in names}  # a quote in a text follows a backslash
 
 
 def _checked_content(

@@ -42,7 +42,7 @@ def describe(folder: str | Path, manifest: Manifest) -> dict[str, Any]:
             "language": _language([model, *members, *views.values()]),
             "n_documents": 0 if labels is None else labels.n_documents,
             "data": saved_origin(manifest)._asdict(),
-            "labels": {"n": n_labels} if labels is None else _labels(folder, manifest, labels),
+            "labels": {"n": n_labels} if labels is None else _labels(labels),
             "held_out": _held_out(lineage),
             "last_change": lineage[-1].to_json() if lineage else None,
             "license": saved_license(manifest),
@@ -84,8 +84,9 @@ def _language(parts: list[Manifest]) -> str | None:
     return next((codes[value] for value in values if isinstance(value, str) and value in codes), None)
 
 
-def _labels(folder: str | Path, manifest: Manifest, labels: LabelSpace) -> dict[str, Any]:
-    fields = store.label_fields(folder, manifest, ["alt", "description", "id"])
+def _labels(labels: LabelSpace) -> dict[str, Any]:
+    """Return how many labels there are of each kind, and how many have what."""
+    known = [(bool(concept.description), bool(concept.uri)) for concept in labels.concepts or ()]
     counts = labels.answered_counts
     frequent = np.argsort(-counts, kind="stable")[:FREQUENT]
     edges = np.zeros((0, 2)) if labels.hierarchy is None else labels.hierarchy.edges
@@ -97,9 +98,9 @@ def _labels(folder: str | Path, manifest: Manifest, labels: LabelSpace) -> dict[
         "retired": len(labels) - n_in_use - labels.n_merged,
         "named": labels.are_named,
         "with_documents": int((counts > 0).sum()),
-        "with_synonyms": fields["alt"],
-        "with_description": fields["description"],
-        "with_uri": fields["id"],
+        "with_synonyms": sum(map(bool, labels.synonyms or ())),
+        "with_description": sum(has_description for has_description, _ in known),
+        "with_uri": sum(has_uri for _, has_uri in known),
         "with_parent": len(np.unique(edges[:, 0])),
         "most_frequent": {str(labels.names[at]): int(counts[at]) for at in frequent if counts[at]},
     }
