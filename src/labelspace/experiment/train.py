@@ -148,7 +148,8 @@ def train(
         check_plannable(recipe, limits, checkpoint, on_cluster=executor is not None)
         if label_weight is not None:
             raise ParameterError("limits choose a blend without weights of labels, but some are given; leave out one")
-    origin = Origin.of(source.train_path)  # not after the training, which may take a night: the file may be gone
+    # Not after the training, which may take a night: the file may be gone.
+    origin = Origin.of(source.train_path, None if source.path == source.train_path else source.path)
     if limits:
         tagger = _train_within(limits, source, recipe, progress, inspect, tell, keep_texts)
         tagger.origin_ = origin

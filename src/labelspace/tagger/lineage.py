@@ -218,9 +218,13 @@ class Origin(NamedTuple):
     sha256: str | None = None
 
     @classmethod
-    def of(cls, path: Path) -> Origin:
-        """Return the name of a file and its hash; a folder, a pipe or a file in an archive has no hash."""
-        name = path.name.encode(errors="replace").decode()  # a name may be no Unicode
+    def of(cls, path: Path, folder: Path | None = None) -> Origin:
+        """Return the name of a file and its hash; a folder, a pipe or a file in an archive has no hash.
+
+        The name begins with that of the ``folder``, if the file is part of a data folder.
+        """
+        shown = path.name if folder is None else f"{folder.resolve().name}/{path.name}"
+        name = shown.encode(errors="replace").decode()  # a name may be no Unicode
         if not path.is_file():
             return cls(name)
         with path.open("rb") as file:
