@@ -14,7 +14,7 @@ from labelspace.report.terminal import printable
 def info(model: ModelPath, as_json: Json = False) -> None:
     """Show what a model is: its method and members, data, labels, features, figures and versions.
 
-    No array is loaded. README.md in the model folder tells the same.
+    The model itself is not loaded. README.md in its folder tells the same.
     """
     from labelspace import store
     from labelspace.report.tables import add_row, plain_table
