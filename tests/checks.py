@@ -30,8 +30,8 @@ def planted_split(n=600, test=100, **params):
 
 
 def digest(folder):
-    """The names and hashes of all files of a model but ``model.json``, which tells versions too."""
-    files = sorted(path for path in folder.iterdir() if path.suffix != ".json")
+    """The names and hashes of all files of a model but ``model.json`` and ``README.md``, which tell versions too."""
+    files = sorted(path for path in folder.iterdir() if path.suffix not in (".json", ".md"))
     return [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
 
 

@@ -27,6 +27,7 @@ DATA_COMMANDS = (
 MODEL_COMMANDS = (
     *("evaluate MODEL good.jsonl", "predict MODEL text", "map MODEL", "tree MODEL", "codes MODEL"),
     *("learn MODEL good.jsonl", "learn MODEL --follow good.jsonl", "history MODEL", "rollback MODEL"),
+    "info MODEL",
 )
 
 

@@ -1,3 +1,5 @@
+from hashlib import sha256
+
 import pytest
 
 from labelspace.data.source import open_source, write_dataset
@@ -44,6 +46,13 @@ def test_training_never_opens_the_test_file(folder, tmp_path):
         tagger.save(tmp_path / name)
     files = ("model.safetensors", "features.safetensors", "labels.jsonl")
     assert all((tmp_path / "honest" / f).read_bytes() == (tmp_path / "blind" / f).read_bytes() for f in files)
+
+
+def test_a_model_knows_the_file_that_it_was_trained_on(folder):
+    digest = sha256((folder / "train.jsonl").read_bytes()).hexdigest()
+    assert train(open_source(folder), Recipe("popular")).origin_ == (f"{folder.name}/train.jsonl", digest)
+    alone = train(open_source(folder / "train.jsonl"), Recipe("popular")).origin_
+    assert alone == ("train.jsonl", digest)
 
 
 def test_the_seed_reaches_the_method():

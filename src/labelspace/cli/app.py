@@ -97,6 +97,7 @@ COMMANDS: dict[typer.Typer, dict[str, Callable[..., None]]] = {
         "compare": compare.compare,
         "tune": tune.tune,
         "reproduce": reproduce.reproduce,
+        "info": inspect.info,
         "map": inspect.draw_map,
         "tree": inspect.show_tree,
         "codes": inspect.show_codes,

@@ -1,4 +1,4 @@
-"""The commands map, tree, codes and methods."""
+"""The commands info, map, tree, codes and methods."""
 
 import sys
 from pathlib import Path
@@ -9,6 +9,32 @@ from typer import Argument, Option
 from labelspace.cli.arguments import Json, ModelPath
 from labelspace.cli.console import console, print_json, print_line
 from labelspace.report.terminal import printable
+
+
+def info(model: ModelPath, as_json: Json = False) -> None:
+    """Show what a model is: its method and members, data, labels, features, figures and versions.
+
+    The model itself is not loaded. README.md in its folder tells the same.
+    """
+    from labelspace import store
+    from labelspace.report.tables import add_row, plain_table
+    from labelspace.report.versions import versions_json
+    from labelspace.tagger.description import describe, facts
+    from labelspace.tagger.versions import history
+
+    about = store.read_unreplaced(model, lambda: describe(model, store.read_manifest(model)))
+    versions = versions_json(history(model))
+    if as_json:
+        print_json({"model": str(model), **about, "versions": versions})
+        return
+    [current] = [each["version"] for each in versions if each["is_current"]]
+    kept = ", ".join(str(each["version"]) for each in versions if each["is_kept"]) or "none"
+    table = plain_table("model", printable(str(model)), left=2)
+    with store.refusing_damage(model):
+        rows = facts(about)
+    for row in [*rows, ("version", f"{current}; older ones that are kept: {kept}")]:
+        add_row(table, *row)
+    console().print(table)
 
 
 def draw_map(

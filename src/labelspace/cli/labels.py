@@ -267,11 +267,10 @@ USAGE = {
 def save_edits(model: Path, edit: "Callable[[Tagger], list[str]]", saving: Saving, data: Path | None = None) -> None:
     """Edit a saved model, and print what changed."""
     from labelspace import store
-    from labelspace.experiment.learning.learn import sha256
     from labelspace.tagger.label_edits import edit_saved
     from labelspace.tagger.lineage import Origin
 
-    origin = Origin() if data is None else Origin(data.name, sha256(data))
+    origin = Origin() if data is None else Origin.of(data)
     n_kept = store.KEPT if saving.keep is None else saving.keep
     changes, tagger, made = edit_saved(model, edit, origin=origin, n_kept=n_kept, dry_run=saving.dry_run)
     n_in_use = int(tagger.labels_.in_use.sum())

@@ -49,6 +49,9 @@ class KeptOptions(NamedTuple):
         str | None,
         Option(metavar="4GB", help="Memory that a training with --cache may use. Default: half of the machine's."),
     ] = None
+    license: Annotated[
+        str | None, Option(metavar="ID", help="License of the model, such as apache-2.0, for its README.md.")
+    ] = None
 
 
 Kept = Annotated[KeptOptions, Option(parser=OptionGroup.of(KeptOptions))]
@@ -170,6 +173,7 @@ def train(
     """
     from labelspace import experiment, store
     from labelspace.data.sample_weights import read_label_weights
+    from labelspace.tagger.lineage import check_license
 
     recipe, limits = training.recipe(method), training.limits()
     on_cluster = cluster.address is not None
@@ -180,6 +184,7 @@ def train(
     worth = None if label_weights is None else read_label_weights(label_weights)
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
     store.check_writable(out, force)  # before training, not after it
+    check_license(kept.license)
     replaced = model_at(out)
     if not as_json:
         note_preset(recipe)
@@ -218,7 +223,7 @@ def train(
             )
         if executor is not None:
             taken.cpu += executor.cpu_seconds
-        tagger.save(out, force)
+        tagger.save(out, force, license=kept.license)
         summary = training_summary(tagger, recipe, taken, out) | cache_summary(source.cache)
         summary |= beside_summary(tagger) | weights_summary(tagger, weights)
     if plans:

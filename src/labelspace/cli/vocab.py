@@ -97,7 +97,6 @@ def update(
     from labelspace import store
     from labelspace.data.read_options import ReadOptions
     from labelspace.data.vocabularies import read_vocabulary, vocabulary_format
-    from labelspace.experiment.learning.learn import sha256
     from labelspace.tagger.lineage import Origin
     from labelspace.tagger.vocabulary_update import update_saved
 
@@ -105,7 +104,7 @@ def update(
     kind = vocabulary_format(file, format)
     vocabulary = read_vocabulary(file, kind, language, ReadOptions(encoding=encoding, delimiter=delimiter))
     n_kept = store.KEPT if keep is None else keep
-    origin = Origin(file.name, sha256(file))
+    origin = Origin.of(file)
     made = update_saved(model, vocabulary, language, origin=origin, n_kept=n_kept, dry_run=dry_run)
     found = made.update
     n_in_use = int(found.after.in_use.sum())

@@ -19,6 +19,7 @@ from labelspace.models.capabilities import Checkpoints, TrainsFromCache, TrainsI
 from labelspace.models.fit_context import Budget, Executor
 from labelspace.models.registry import DEFAULT, create, method
 from labelspace.tagger import Tagger
+from labelspace.tagger.lineage import Origin
 from labelspace.types import Dataset, Progress
 
 Inspect = Callable[[Dataset], None] | None
@@ -147,22 +148,30 @@ def train(
         check_plannable(recipe, limits, checkpoint, on_cluster=executor is not None)
         if label_weight is not None:
             raise ParameterError("limits choose a blend without weights of labels, but some are given; leave out one")
-        return _train_within(limits, source, recipe, progress, inspect, tell, keep_texts)
+    # Not after the training, which may take a night: the file may be gone.
+    origin = Origin.of(source.train_path, None if source.path == source.train_path else source.path)
+    if limits:
+        tagger = _train_within(limits, source, recipe, progress, inspect, tell, keep_texts)
+        tagger.origin_ = origin
+        return tagger
     tagger = recipe.tagger()
     if source.labels_only:
         if weighted or label_weight is not None:
             raise ParameterError(f"weights are for a training on documents, but {source.path} has labels only")
-        return tagger.fit_labels(source.labels())
-    documents = labeled(source, inspect)
-    return tagger.fit_dataset(
-        documents,
-        lambda: source.dev(documents.labels),
-        progress,
-        checkpoint,
-        keep_texts=keep_texts,
-        executor=executor,
-        label_weight=label_weight,
-    )
+        tagger.fit_labels(source.labels())
+    else:
+        documents = labeled(source, inspect)
+        tagger.fit_dataset(
+            documents,
+            lambda: source.dev(documents.labels),
+            progress,
+            checkpoint,
+            keep_texts=keep_texts,
+            executor=executor,
+            label_weight=label_weight,
+        )
+    tagger.origin_ = origin
+    return tagger
 
 
 def check_plannable(recipe: Recipe, limits: Limits, checkpoint: Path | None = None, on_cluster: bool = False) -> None:

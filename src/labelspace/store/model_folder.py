@@ -34,6 +34,7 @@ FORMAT = 3
 MANIFEST = "model.json"
 LABELS = "labels.jsonl"
 LABEL_ARRAYS = "labels.safetensors"
+CARD = "README.md"  # describes the model to people; loading ignores it
 VERIFY_UP_TO = 256 * 2**20  # bytes; of larger files only the size is checked by default, so that loading stays quick
 MAX_MANIFEST_BYTES = 64 * 2**20  # a manifest has some hundred bytes per array and file
 MAX_HEADER_BYTES = 16 * 2**20  # a model has some hundred arrays, of some hundred bytes each
@@ -45,10 +46,17 @@ Folder = str | Path
 Manifest = Mapping[str, Any]
 Files = Mapping[str, Arrays | Writer]
 Check = Callable[[Path], None]
+Card = Callable[[Path, Manifest], str]
+"""Returns the text of the README.md of a folder with this manifest."""
 
 
 def save(
-    folder: Folder, about: Manifest, parts: Mapping[str, Stateful], labels: LabelSpace | None, force: bool = False
+    folder: Folder,
+    about: Manifest,
+    parts: Mapping[str, Stateful],
+    labels: LabelSpace | None,
+    force: bool = False,
+    card: Card | None = None,
 ) -> None:
     """Write the state of some parts, each to a file of arrays, with the labels; ``about`` goes to ``model.json``."""
     packed: dict[str, Any] = {}
@@ -60,8 +68,8 @@ def save(
         saved[name] = bundle.arrays
         files |= {f"{name}.safetensors": bundle.arrays, **bundle.files}
 
-    def check(target: Path) -> None:
-        """Load the written model: if its training diverged, for example, it has numbers that loading refuses."""
+    def finish(target: Path) -> None:
+        """Load the written model, in which a training that diverged may have left infinite numbers; add the card."""
         try:
             manifest = read_manifest(target)
             for name, value in parts.items():
@@ -69,8 +77,10 @@ def save(
             read_labels(target, manifest, verify=False)
         except ModelError as error:
             raise ModelError(f"a model must be such that it can be loaded, so nothing was saved: {error}") from error
+        if card is not None:
+            write_card(target, card)
 
-    write(folder, {**about, **packed}, files, labels, check, force)
+    write(folder, {**about, **packed}, files, labels, finish, force)
 
 
 def load_part(
@@ -110,17 +120,18 @@ def write(
     manifest: Manifest,
     files: Files,
     labels: LabelSpace | None,
-    check: Check | None = None,
+    finish: Check | None = None,
     force: bool = False,
 ) -> None:
     """Write a model folder whole or not at all; a file is arrays, or a function that writes the file at a path.
 
-    ``check`` may refuse the new folder before it replaces the old one. ``force`` is as in ``check_writable``.
+    ``finish`` may refuse the new folder, or add to it, before it replaces the old one. ``force`` is as in
+    ``check_writable``.
     """
     with refusing_failed_writes(folder), replacing_folder(folder, partial(check_writable, force=force)) as target:
         _write_files(target, manifest, files, labels)
-        if check is not None:
-            check(target)
+        if finish is not None:
+            finish(target)
 
 
 @contextmanager
@@ -154,6 +165,11 @@ def _write_files(target: Path, manifest: Manifest, files: Files, labels: LabelSp
 def write_manifest(target: Path, manifest: Manifest) -> None:
     """Write the ``model.json`` of a folder that is being written."""
     (target / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_card(target: Path, card: Card) -> None:
+    """Write the ``README.md`` of a folder that is being written."""
+    (target / CARD).write_text(card(target, read_manifest(target)), encoding="utf-8", newline="\n")
 
 
 @cache
@@ -361,7 +377,7 @@ def _is_model_or_empty(folder: Path) -> bool:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         parts = (f"{part}.safetensors" for part in ("model", "features", "documents"))
-        ours = {MANIFEST, LABELS, LABEL_ARRAYS, *parts, *manifest.get("files", ())}
+        ours = {MANIFEST, LABELS, LABEL_ARRAYS, CARD, *parts, *manifest.get("files", ())}
         return "format" in manifest and names <= ours
     except (FileNotFoundError, IsADirectoryError, ValueError, TypeError, AttributeError, RecursionError):
         return False

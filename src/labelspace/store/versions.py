@@ -23,11 +23,14 @@ from labelspace.errors import ModelError
 from labelspace.estimator.parameter_constraints import MAX_INTEGER
 from labelspace.store.atomic import locked, recover, remove_folder, replacing_folder, sweep
 from labelspace.store.model_folder import (
+    CARD,
     MANIFEST,
+    Card,
     check_writable,
     read_manifest,
     refusing_failed_writes,
     sealed,
+    write_card,
     write_manifest,
 )
 
@@ -110,13 +113,14 @@ def keep_version(folder: str | Path, number: int) -> None:
         rule = f"{target} must be version {number} of {folder}, but is of another model"
         raise ModelError(f"{rule}; move {target.parent} away")
     with refusing_failed_writes(target), replacing_folder(target, lambda path: None) as work:
-        for name in (MANIFEST, *_file_names(real, manifest)):
+        card = [CARD] if (real / CARD).is_file() else []
+        for name in (MANIFEST, *card, *_file_names(real, manifest)):
             _link(real / name, work / name)
         if read_manifest(work) != read_manifest(real):
             raise ModelError(f"only one process may change {folder} at a time, but another one does; try again")
 
 
-def restore_version(folder: str | Path, number: int, changes: Mapping[str, Any]) -> None:
+def restore_version(folder: str | Path, number: int, changes: Mapping[str, Any], card: Card) -> None:
     """Replace a model folder by one of its older versions, with some entries of its ``model.json`` changed."""
     source = kept_versions(folder)[number]
     manifest = read_manifest(source)
@@ -129,6 +133,7 @@ def restore_version(folder: str | Path, number: int, changes: Mapping[str, Any])
         for name in names:
             _link(source / name, work / name)
         write_manifest(work, sealed({**manifest, **changes}))
+        write_card(work, card)
 
 
 def drop_versions(folder: str | Path, current: int, n_kept: int) -> None:

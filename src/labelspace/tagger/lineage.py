@@ -6,12 +6,14 @@ adds an entry. Entries are plain values of ``model.json``, which are checked whe
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from labelspace.errors import ModelError, ParameterError
@@ -23,6 +25,10 @@ from labelspace.types import Csr, Dataset
 if TYPE_CHECKING:
     from labelspace.tagger.tagger import Tagger
 
+# Keys of ``model.json``.
+LINEAGE = "lineage"
+ORIGIN = "data"  # that it was trained on
+LICENSE = "license"
 MadeBy = Literal["train", "learn", "labels", "rollback"]
 MAX_ENTRIES = 1000  # the oldest are dropped: a stream makes many versions, and each is read whenever a model is loaded
 NAMED_LABELS = 10  # new labels of a version that are named; all are counted
@@ -118,6 +124,7 @@ def _whole(at_least: int) -> Constraint:
     return Constraint(words, lambda value: type(value) is int and at_least <= value < MAX_INTEGER)
 
 
+LICENSE_NAME = optional(_matching("[A-Za-z0-9][A-Za-z0-9.+-]{0,63}", "an identifier such as apache-2.0 or cc-by-4.0"))
 _FIGURE = Constraint("a percentage and its interval", _is_figure)
 _COUNT = _whole(0)
 _HELD_OUT = {"source": text(), "n": _whole(1), "old": optional(_FIGURE), "new": _FIGURE}
@@ -186,11 +193,48 @@ def now() -> str:
         raise ParameterError(f"{rule}; correct it, or leave it out") from None
 
 
+def check_license(name: str | None) -> None:
+    """Raise ParameterError unless this is the identifier of a license, or None."""
+    if not LICENSE_NAME.holds(name):
+        raise ParameterError(f"license must be {LICENSE_NAME.text}, but is {name!r}; correct it", options=["license"])
+
+
+def saved_license(manifest: Mapping[str, Any]) -> str | None:
+    """Return the license of a ``model.json``, checked; None if it states none."""
+    name: str | None = manifest.get(LICENSE)
+    must(LICENSE_NAME.holds(name), f"{LICENSE_NAME.text} as its license")
+    return name
+
+
+def saved_origin(manifest: Mapping[str, Any]) -> Origin:
+    """Return what the model of a ``model.json`` was trained on, checked."""
+    return Origin.from_json(manifest[ORIGIN]) if ORIGIN in manifest else UNKNOWN
+
+
 class Origin(NamedTuple):
-    """What further documents were read from."""
+    """What documents were read from."""
 
     data: str | None = None
     sha256: str | None = None
+
+    @classmethod
+    def of(cls, path: Path, folder: Path | None = None) -> Origin:
+        """Return the name of a file and its hash; a folder, a pipe or a file in an archive has no hash.
+
+        The name begins with that of the ``folder``, if the file is part of a data folder.
+        """
+        shown = path.name if folder is None else f"{folder.resolve().name}/{path.name}"
+        name = shown.encode(errors="replace").decode()  # a name may be no Unicode
+        if not path.is_file():
+            return cls(name)
+        with path.open("rb") as file:
+            return cls(name, hashlib.file_digest(file, "sha256").hexdigest())
+
+    @classmethod
+    def from_json(cls, saved: Any) -> Origin:  # noqa: ANN401 - of a file
+        """Return the origin that ``_asdict`` made plain values, checked."""
+        _check(saved, {key: _VERSION[key] for key in cls._fields}, "data that a model was trained on")
+        return cls(**saved)
 
 
 UNKNOWN = Origin()

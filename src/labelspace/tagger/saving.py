@@ -12,8 +12,18 @@ from labelspace.estimator import Stateful
 from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.features.views import TEXT, ViewTransformer
 from labelspace.models.registry import load_model
+from labelspace.tagger.card import model_card
 from labelspace.tagger.held_out import HeldOutDocuments
-from labelspace.tagger.lineage import read_lineage, write_lineage
+from labelspace.tagger.lineage import (
+    LICENSE,
+    LINEAGE,
+    ORIGIN,
+    UNKNOWN,
+    read_lineage,
+    saved_license,
+    saved_origin,
+    write_lineage,
+)
 from labelspace.types import LabelSpace, plain_layout
 
 if TYPE_CHECKING:
@@ -24,7 +34,6 @@ FEATURES = "features"
 DOCUMENTS = "documents"  # the sketch of the training documents
 TRAINING_DOCUMENTS = "training_documents"  # their ids, and their texts if these are kept
 HELD_OUT = "held_out"  # the documents by which versions are compared
-LINEAGE = "lineage"  # in ``model.json``
 T = TypeVar("T", bound="Tagger")
 S = TypeVar("S", bound=Stateful)
 
@@ -36,13 +45,17 @@ def save(tagger: Tagger, folder: str | Path, force: bool) -> None:
         about["columns"] = plain_layout(tagger.columns_)
     if tagger.fields_ is not None:
         about["fields"] = plain_layout(tagger.fields_)
+    if tagger.origin_ != UNKNOWN:
+        about[ORIGIN] = tagger.origin_._asdict()
+    if tagger.license_ is not None:
+        about[LICENSE] = tagger.license_
     if tagger.lineage_:
         about[LINEAGE] = write_lineage(tagger.lineage_)
     parts: dict[str, Stateful | None] = {"model": tagger.model, FEATURES: tagger.features_}
     parts |= {DOCUMENTS: tagger.documents_, TRAINING_DOCUMENTS: tagger.training_documents_}
     parts[HELD_OUT] = tagger.held_out_
     present = {name: part for name, part in parts.items() if part is not None}
-    store.save(folder, about, present, tagger.labels_, force)
+    store.save(folder, about, present, tagger.labels_, force, card=model_card)
 
 
 def load(cls: type[T], folder: str | Path, verify: bool | None) -> T:
@@ -71,6 +84,8 @@ def _assembled(cls: type[T], folder: str | Path, manifest: dict[str, Any], verif
     if tagger.held_out_ is not None:
         tagger.held_out_.check_known(len(tagger.labels_))
     tagger.lineage_ = read_lineage(manifest.get(LINEAGE, []))
+    tagger.origin_ = saved_origin(manifest)
+    tagger.license_ = saved_license(manifest)
     return tagger
 
 

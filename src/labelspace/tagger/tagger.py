@@ -36,12 +36,12 @@ from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.fit_context import Budget, Executor
 from labelspace.models.registry import DEFAULT, create
 from labelspace.options import check_names
-from labelspace.tagger import learning, saving
+from labelspace.tagger import hub, learning, saving
 from labelspace.tagger.answers import Answer, Answers, LabelChoice, Selections, Tags, best_evidence, members_topk
 from labelspace.tagger.held_out import HeldOutDocuments
 from labelspace.tagger.inputs import InputReader, Validation, check_side_columns, document_answers, stream
 from labelspace.tagger.learning import Rejected
-from labelspace.tagger.lineage import Version, labels_version, learn_version
+from labelspace.tagger.lineage import UNKNOWN, Origin, Version, check_license, labels_version, learn_version
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, SideColumns, TopK, no_progress
 
@@ -72,6 +72,8 @@ class Tagger:
     training_documents_: TrainingDocuments | None = None  # for explanations that name training documents
     held_out_: HeldOutDocuments | None = None  # documents that are never learned from, to compare versions by
     lineage_: tuple[Version, ...] = ()  # the versions up to this one; none after a training
+    origin_: Origin = UNKNOWN  # the file that the tagger was trained on
+    license_: str | None = None  # the identifier of the model's license
 
     def __init__(
         self,
@@ -188,6 +190,7 @@ class Tagger:
             self.training_documents_ = TrainingDocuments.of(train, self.model.trained_rows, keep_texts)
         self.held_out_ = None
         self.lineage_ = ()
+        self.origin_ = UNKNOWN
         return self
 
     def fit_labels(self, labels: LabelSpace) -> Self:
@@ -209,6 +212,7 @@ class Tagger:
         self.columns_ = self.fields_ = self.documents_ = None
         self.held_out_ = None
         self.lineage_ = ()
+        self.origin_ = UNKNOWN
         return self
 
     def learn(
@@ -538,12 +542,15 @@ class Tagger:
         self.check_fitted()
         return self.choice.are_read(check_inputs(self._reader.read(inputs)))
 
-    def save(self, folder: str | Path, force: bool = False) -> None:
+    def save(self, folder: str | Path, force: bool = False, *, license: str | None = None) -> None:
         """Write everything to one folder; ``Tagger.load`` or ``labelspace.load`` reads it.
 
-        A model in the folder is replaced, a folder with other files only with ``force``.
+        A model in the folder is replaced, a folder with other files only with ``force``. ``license`` is the identifier
+        of the model's license, such as ``apache-2.0``, which the model keeps from then on.
         """
         self.check_fitted()
+        check_license(license)
+        self.license_ = license or self.license_
         saving.save(self, folder, force)
 
     @classmethod
@@ -553,6 +560,30 @@ class Tagger:
         ``verify=True`` checks every byte of large files too.
         """
         return saving.load(cls, folder, verify)
+
+    def push_to_hub(
+        self,
+        repository: str,
+        *,
+        license: str | None = None,
+        private: bool | None = None,
+        message: str = "Upload a labelspace model",
+    ) -> str:
+        """Save to ``owner/name`` on the Hugging Face Hub, which is made if it is new; return the URL of the commit.
+
+        ``license`` is as in ``save``. ``private`` says who sees a new repository; None leaves it to your settings
+        there. Needs the extra ``hub``, and a login by ``hf auth login`` or the environment variable ``HF_TOKEN``.
+        """
+        return hub.push(self, repository, license, private, message)
+
+    @classmethod
+    def from_pretrained(cls, repository: str, *, revision: str | None = None, local_files_only: bool = False) -> Self:
+        """Load a tagger from ``owner/name`` on the Hugging Face Hub, or from the hub's cache if it is there.
+
+        ``revision`` is a branch, a tag or a commit. ``local_files_only`` loads from the cache without any request.
+        Needs the extra ``hub``.
+        """
+        return saving.load(cls, hub.pull(repository, revision, local_files_only), verify=None)
 
     def read(self, inputs: Documents) -> Inputs:
         """Return what the model reads of documents: ready-made features as they are, and the views of texts."""

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from labelspace import store
 from labelspace.errors import ModelError
-from labelspace.tagger.lineage import Version, next_number, now, read_lineage, write_lineage
-from labelspace.tagger.saving import LINEAGE
+from labelspace.tagger.card import model_card
+from labelspace.tagger.lineage import LICENSE, LINEAGE, Version, next_number, now, read_lineage, write_lineage
 from labelspace.tagger.tagger import Tagger
 
 
@@ -48,6 +48,7 @@ class VersionedModel:
         self._check_unchanged()
         lineage = (*self.lineage, version)
         tagger.lineage_ = lineage
+        tagger.license_ = tagger.license_ or self.manifest.get(LICENSE)  # also of a model that was trained again
         tagger.save(self.folder)
         self._done(lineage, n_kept)
 
@@ -57,7 +58,7 @@ class VersionedModel:
         if n_kept:
             store.keep_version(self.folder, self.number)
         lineage = (*self.lineage, restored)
-        store.restore_version(self.folder, number, {LINEAGE: write_lineage(lineage)})
+        store.restore_version(self.folder, number, {LINEAGE: write_lineage(lineage)}, model_card)
         self._done(lineage, n_kept)
         return restored
 

@@ -31,10 +31,16 @@ QUICK = {
 Fitted = Callable[[], Tagger]
 
 
+def save(tagger: Tagger, folder: Path) -> None:
+    """Save a model without its card, which loading ignores."""
+    tagger.save(folder)
+    (folder / "README.md").unlink()
+
+
 def makers() -> Iterator[tuple[str, Callable[[Path], None]]]:
     """The name of each model, which starts with that of its method, and who makes its folder."""
     for name, fitted in _models():
-        yield name, lambda folder, fitted=fitted: fitted().save(folder)
+        yield name, lambda folder, fitted=fitted: save(fitted(), folder)
 
 
 def _models() -> Iterator[tuple[str, Fitted]]:

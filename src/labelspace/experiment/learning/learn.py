@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -135,7 +134,7 @@ def learn(
         if compared_on is None:
             chosen, compared_on = put_sample_aside(tagger, chosen)
         n_merged, n_retired = n_replaced(chosen.documents.Y, chosen.documents.labels)
-        step = learn_documents(tagger, versions.next_number(), chosen, compared_on, Origin(path.name, sha256(path)))
+        step = learn_documents(tagger, versions.next_number(), chosen, compared_on, Origin.of(path))
         notes = _unjudged_notes(len(read.documents) - len(given.documents)) + judge(step.change, folder, force)
         if is_new_sample:
             notes += _sample_notes(tagger, compared_on)
@@ -221,11 +220,3 @@ def judge(change: Change | None, folder: Path, force: bool) -> list[str]:
         return [f"{change}: more than chance; saved all the same, since --force is given"]
     rule = f"{METRIC} on held-out documents must not fall by more than its noise"
     raise DataError(f"{rule}, but {change}; {folder} is as it was; check the data, or insist: --force")
-
-
-def sha256(path: Path) -> str | None:
-    """Return the hash of a file; None for a folder, or a file in an archive."""
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
