@@ -82,7 +82,7 @@ class Inputs:
 
     @staticmethod
     def texts(model, documents):
-        if not isinstance(model, ZeroShot):
+        if model.name not in NAMED:
             return documents.texts
         names, pairs = documents.labels.names, zip(documents.texts, documents.Y, strict=True)
         return [" ".join([text, *(names[i] for i in row.indices)]) for text, row in pairs]  # signatures, and names too

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
 from labelspace.errors import ParameterError
+from labelspace.features.views import TEXT
 from labelspace.models.capabilities import Explains, ZeroShot, methods_with, require
 from labelspace.models.checks import check_inputs
 from labelspace.models.evidence import logit
@@ -185,7 +186,7 @@ def test_the_embedding_methods_explain():
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "blend")) for n in EXPLAINING])
 def test_a_single_label_and_a_single_document_are_explained(name):
-    is_text = isinstance(create(name), ZeroShot)
+    is_text = create(name).view == TEXT
     given = ["a word or two"] if is_text else sp.csr_matrix(np.array([[1.0, 0.0]], np.float32))
     model = made(name).fit(given, np.array([[1]]), labels=LabelSpace(["word"]))
     for X in (given, [""] if is_text else 0 * given):
