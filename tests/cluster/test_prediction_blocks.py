@@ -205,7 +205,7 @@ def test_errors_name_the_line_of_the_file(tmp_path):
     with pytest.raises(DataError, match=f"^{path}:1: expected a header .*, but the line is blank; remove the line"):
         scanned(path)
     write_double(tmp_path / "a.parquet", ("text", "text"))
-    with pytest.raises(DataError, match=r"a\.parquet must have the column 'text' once, but has it several times; re"):
+    with pytest.raises(DataError, match=r"a\.parquet: expected unique columns, but 'text' occurs twice; rename"):
         scanned(tmp_path / "a.parquet")
 
 

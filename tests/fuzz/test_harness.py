@@ -2,6 +2,8 @@
 
 import os
 import signal
+import time
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -64,6 +66,13 @@ def test_outcomes():
     assert raised(SystemExit(1)) == "traceback"
 
 
+def wait_for_the_end_of(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        while True:
+            os.kill(pid, 0)
+            time.sleep(0.01)
+
+
 @pytest.mark.slow
 def test_a_crash_and_a_hang_are_outcomes_and_the_next_case_goes_on(bases):
     case = Case("models", "popular-0", "popular-0", "reorder", "3")
@@ -71,6 +80,7 @@ def test_a_crash_and_a_hang_are_outcomes_and_the_next_case_goes_on(bases):
         expected = worker.run(case, 120.0)
         assert expected.outcome in ("answered", "refused")
         os.kill(worker.pid, signal.SIGSEGV)
+        wait_for_the_end_of(worker.pid)  # it may not read a part of the next case
         assert worker.run(case, 120.0).detail.startswith("SIGSEGV")
         assert worker.run(case, 0.0).outcome == "hang"
         again = worker.run(case, 120.0)
