@@ -36,16 +36,8 @@ METHODS = {  # registry name -> module and class
     "text2text": "labelspace.models.text2text.model:Text2Text",
     "blend": "labelspace.models.blend.model:Blend",
 }
-RECOMMENDED = (
-    "blend",
-    "label_tree",
-    "pdsparse",
-    "neighbors",
-    "lexical",
-    "semantic",
-    "glas",
-    "poincare",
-)  # to start with
+# What to start with.
+RECOMMENDED = ("blend", "label_tree", "pdsparse", "neighbors", "lexical", "semantic", "glas", "poincare")
 BASELINES = ("popular", "random")  # what any method must beat; all others are methods of the literature
 DEFAULT = "blend"  # the method of ``train`` and ``Tagger`` if none is named
 

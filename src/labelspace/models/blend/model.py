@@ -335,7 +335,7 @@ class Blend(Model):
         without.out_of_fold = predicted
         gain = 100 * (quality - without.leave_out(self.member_names.index(VECTORS)))
         if gain < MIN_VECTOR_GAIN and self.pairs_.counts.all():
-            self.__dict__ = without.__dict__
+            vars(self).update(vars(without))
         self.vector_gain_ = gain
 
     def _fit_stacking(self, predicted: Sequence[HeldOut], progress: Progress) -> float:
